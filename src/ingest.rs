@@ -29,6 +29,9 @@ const MAX_AHEAD_MS: i64 = 24 * 3600 * 1000;
 /// reading history holds a page of them in memory.
 const MAX_ENCODED_BYTES: usize = 256 * 1024;
 
+/// The largest live sample that is shown, as text. No other is sent so often.
+const MAX_LIVE_BYTES: usize = 512 * 1024;
+
 /// Passes samples on; cheap to clone.
 #[derive(Clone)]
 pub struct Pipeline {
@@ -188,6 +191,34 @@ impl Pipeline {
         }
         self.fleet.seen(server_id, now);
         Ok(Accepted { seq: metrics.seq, is_live, series_dropped, waits_for, samples })
+    }
+
+    /// Shows a live sample to the server's subscribers. Nothing is kept of it: it does not become the latest, and neither the
+    /// history nor the alerts know of it.
+    pub fn show_live(
+        &self,
+        server_id: Uuid,
+        mut sample: Sample,
+        described: &Described,
+        now: Timestamp,
+    ) -> Result<(), Refused> {
+        sample.validate()?;
+        let open = described.open(&std::mem::take(&mut sample.values))?;
+        let topic = Topic::Server(server_id);
+        // An older one would set dashboards back.
+        let is_newest = self.fleet.latest(server_id).is_none_or(|latest| latest.sample.timestamp < sample.timestamp);
+        let is_ahead = sample.timestamp.millis_since(now) > MAX_AHEAD_MS;
+        if !is_newest || is_ahead || !self.feeds.is_watched(topic) {
+            return Ok(());
+        }
+        sample.round();
+        sample.clean();
+        (sample.processes, sample.unread) = (None, Vec::new());
+        let message = metrics_message(&Snapshot::of(server_id, Measured { sample, open }));
+        if message.len() <= MAX_LIVE_BYTES {
+            self.feeds.publish(topic, FeedFrame::Metrics(message.into()));
+        }
+        Ok(())
     }
 
     /// Returns the part of a sample that is stored. All of it is published.

@@ -20,6 +20,7 @@
 //! - [`docker`] asks agents about containers
 //! - [`ingest`] routes a sample to all its consumers, [`metrics`] stores it durably and reads it again;
 //!   [`signalbox_history`] has the formats
+//! - [`live`] asks agents for live samples while somebody watches their servers
 //! - [`logs`] follows logs, with one stream from the agent for all readers, and searches them
 //! - [`shares`] divides scarce resources fairly
 //! - [`install`] has the agent programs that machines install from here
@@ -56,6 +57,7 @@ pub mod health;
 pub mod http;
 pub mod ingest;
 pub mod install;
+pub mod live;
 pub mod logs;
 pub mod memory;
 pub mod metrics;

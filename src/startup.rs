@@ -39,6 +39,7 @@ use crate::disk::DiskGuard;
 use crate::events::ServerEvents;
 use crate::ingest::Pipeline;
 use crate::install::Programs;
+use crate::live;
 use crate::logs::Logs;
 use crate::memory::{self, Memory};
 use crate::metrics::archive::{ArchiveHandle, ReplayError, RetentionPolicy};
@@ -152,6 +153,8 @@ impl Application {
         let offsets = move || fleet.clock_offsets();
         actix_web::rt::spawn(clock::keep(state.clock.clone(), offsets, state.store.clone()));
         housekeeping::keep(&state);
+        let (feeds, registry) = (state.feeds.clone(), state.registry.clone());
+        actix_web::rt::spawn(live::keep_asking(feeds, state.fleet.clone(), registry));
         let (shards, config) = (state.cluster.shards.clone(), &state.config);
         let patience = config.timing.offline_patience;
         actix_web::rt::spawn(state.events.clone().keep(shards, config.event_days, patience));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use crate::config::{ApiKey, Config, ConfigError, Interval};
+use crate::config::{ApiKey, Config, ConfigError, Interval, LiveSamples};
 use crate::docker::{AddressError, socket_of};
 use crate::environment::{self, Names, UnknownVariable};
 use crate::policy::{DockerAccess, Policy, PolicyError, Switch};
@@ -36,6 +36,10 @@ pub struct Cli {
     #[arg(long, env = "SIGNALBOX_AGENT_INTERVAL", value_name = "SECONDS", default_value_t = 5.0,
           value_parser = seconds)]
     interval: f64,
+
+    /// Whether the service may ask for a sample each second while somebody looks at this server
+    #[arg(long, env = "SIGNALBOX_AGENT_LIVE", value_name = "off|on", default_value = "on")]
+    live: Switch,
 
     /// Directory in which samples wait to be sent [default: systemd's $STATE_DIRECTORY, else
     /// $XDG_STATE_HOME/signalbox-agent, else ~/.local/state/signalbox-agent]
@@ -143,6 +147,7 @@ impl Cli {
     /// The configuration that the flags describe.
     pub fn into_config(self) -> Result<Config, CliError> {
         let interval = Interval::from_seconds(self.interval)?;
+        let live = if self.live == Switch::On { LiveSamples::default() } else { LiveSamples::Off };
         let key = self.read_key()?;
         let policy = self.read_policy()?;
         let state_dir = self.state_dir.or_else(default_state_dir).ok_or(CliError::NoStateDir)?;
@@ -152,6 +157,7 @@ impl Cli {
             key,
             proxy,
             interval,
+            live,
             state_dir: Some(state_dir),
             ca_file: self.ca_file,
             policy,

@@ -18,6 +18,7 @@ pub struct Config {
     pub key: ApiKey,
     /// How often a sample is taken, until the service asks for another interval.
     pub interval: Interval,
+    pub live: LiveSamples,
     /// Where unacknowledged samples are stored. None keeps them in memory, within [`BufferLimits::memory_bytes`].
     pub state_dir: Option<PathBuf>,
     /// The proxy on the way to the service.
@@ -105,6 +106,30 @@ impl Interval {
 impl Default for Interval {
     fn default() -> Self {
         Self(Duration::from_secs(5))
+    }
+}
+
+/// Whether live samples are sent while somebody watches the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LiveSamples {
+    Off,
+    /// At this interval or a longer one.
+    Every(Duration),
+}
+
+impl LiveSamples {
+    /// The shortest interval; none where there are no live samples, because they are off or would not be more than the others.
+    pub fn shortest(self, interval: Interval) -> Option<Duration> {
+        match self {
+            Self::Every(shortest) if shortest < interval.duration() => Some(shortest),
+            Self::Every(_) | Self::Off => None,
+        }
+    }
+}
+
+impl Default for LiveSamples {
+    fn default() -> Self {
+        Self::Every(Duration::from_secs(1))
     }
 }
 
@@ -228,6 +253,15 @@ mod tests {
         let config = Config::new("http://localhost", "sbk_secret").unwrap();
 
         assert!(!format!("{config:?}").contains("sbk_secret"));
+    }
+
+    #[test]
+    fn live_samples_are_more_than_the_others_or_there_are_none() {
+        let (second, usual) = (Duration::from_secs(1), Interval::default());
+
+        assert_eq!(LiveSamples::default().shortest(usual), Some(second));
+        assert_eq!(LiveSamples::default().shortest(Interval::of(second)), None);
+        assert_eq!(LiveSamples::Off.shortest(usual), None);
     }
 
     #[test]

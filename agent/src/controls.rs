@@ -1,7 +1,8 @@
-//! What the service may do with the machine, as far as its owner permits.
+//! What the service may ask of the machine, as far as its owner permits.
 
 use crate::commands::Commands;
 use crate::config::Config;
+use crate::live::Live;
 use crate::state::StateDir;
 use crate::terminal::Terminals;
 
@@ -9,12 +10,17 @@ use crate::terminal::Terminals;
 pub struct Controls {
     pub commands: Commands,
     pub terminals: Terminals,
+    pub live: Live,
 }
 
 impl Controls {
     /// Adds what an earlier run of the agent left.
     pub fn open(config: &Config, state: Option<StateDir>) -> Self {
-        Self { commands: Commands::open(config, state), terminals: Terminals::new(config) }
+        Self {
+            commands: Commands::open(config, state),
+            terminals: Terminals::new(config),
+            live: Live::new(config.live.shortest(config.interval)),
+        }
     }
 }
 

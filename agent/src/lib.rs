@@ -3,7 +3,8 @@
 //!
 //! The path of a sample: [`collector`] reads `/proc` and `/sys` → [`sampler`] checks and rounds it and writes it into the
 //! [`backlog`] (a bounded file, [`buffer`]) → [`connection`] sends what is not acknowledged yet → the service's `ack` frees it.
-//! Sampling never waits for the connection, nor the connection for the sampling.
+//! Sampling never waits for the connection, nor the connection for the sampling. While somebody watches the server, [`live`]
+//! passes samples of the moment from the sampler to the connection, and no buffer keeps them.
 //!
 //! [`run`] is the agent of this machine, [`run_with`] one with another source of samples; both end with an [`Exit`]. Any number
 //! of agents can run in one process.
@@ -34,6 +35,7 @@ pub mod fuzzing;
 pub mod guard;
 mod identity;
 mod info;
+mod live;
 mod logs;
 pub mod policy;
 mod process;
@@ -53,7 +55,7 @@ mod wire;
 
 pub use catalog::Catalog;
 pub use collector::Machine;
-pub use config::{ApiKey, BufferLimits, Config, ConfigError, Interval, Roots, Timing};
+pub use config::{ApiKey, BufferLimits, Config, ConfigError, Interval, LiveSamples, Roots, Timing};
 pub use exit::Exit;
 pub use proxy::Proxy;
 pub use source::Source;
@@ -114,7 +116,7 @@ async fn run_agent(
     };
     let exit = tokio::select! {
         exit = connection::stay_connected(&connector, &backlog, &controls, shutdown) => exit,
-        () = sampler::sample_forever(source, &backlog, intervals) => Exit::Stopped,
+        () = sampler::sample_forever(source, &backlog, intervals, &controls.live) => Exit::Stopped,
         error = backlog.refused() => Exit::Misconfigured(error.to_string()),
     };
     controls.commands.stop().await;

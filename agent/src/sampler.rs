@@ -1,4 +1,4 @@
-//! Takes a sample at every tick and stores it in the backlog, connected or not.
+//! Takes a sample at every tick and stores it in the backlog, connected or not; and live ones in between, if they are wanted.
 
 use signalbox_protocol::Sample;
 use tokio::sync::watch;
@@ -6,13 +6,20 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::backlog::Backlog;
 use crate::config::Interval;
+use crate::live::{Live, Rest};
 use crate::source::Source;
 use crate::wire;
 
 /// Never ends. The first sample is taken at once; a new interval counts from the last tick.
-pub async fn sample_forever(mut source: impl Source, backlog: &Backlog, mut intervals: watch::Receiver<Interval>) {
+pub async fn sample_forever(
+    mut source: impl Source,
+    backlog: &Backlog,
+    mut intervals: watch::Receiver<Interval>,
+    live: &Live,
+) {
     let mut encoded = Vec::new();
     let (mut start, mut latest) = (Instant::now(), None);
+    let (mut newest, mut rest): (Option<Sample>, _) = (None, Rest::from_now());
     loop {
         let interval = intervals.borrow_and_update().duration();
         let mut ticks = interval_at(latest.map_or(start, |latest| latest + interval), interval);
@@ -20,11 +27,24 @@ pub async fn sample_forever(mut source: impl Source, backlog: &Backlog, mut inte
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             tokio::select! {
+                // Where both are due, the sample that is kept is the live one, too.
+                biased;
                 tick = ticks.tick() => {
                     latest = Some(tick);
                     if let Some(sample) = source.sample().await {
+                        newest = Some(sample.clone());
+                        rest = Rest::from_now();
                         keep(sample, backlog, &mut encoded);
                     }
+                }
+                () = live.due(rest), if newest.is_some() => {
+                    let began = Instant::now();
+                    if let Some(kept) = &newest
+                        && let Some(sample) = source.live(kept).await
+                    {
+                        live.offer(sample);
+                    }
+                    rest = Rest::after(began);
                 }
                 Ok(()) = intervals.changed() => break,
             }
@@ -77,7 +97,8 @@ mod tests {
         let (backlog, taken) = (backlog(), AtomicU32::new(0));
         let (_interval, intervals) = watch::channel(Interval::from_seconds(5.0).unwrap());
 
-        let sampling = sample_forever(Numbered(&taken), &backlog, intervals);
+        let live = Live::new(None);
+        let sampling = sample_forever(Numbered(&taken), &backlog, intervals, &live);
         let _ = tokio::time::timeout(Duration::from_millis(20_001), sampling).await;
 
         assert_eq!(taken.load(Ordering::Relaxed), 5);
@@ -99,9 +120,42 @@ mod tests {
 
         let counts = tokio::select! {
             counts = at_three_seconds => counts,
-            () = sample_forever(Numbered(&taken), &backlog, intervals) => unreachable!(),
+            () = sample_forever(Numbered(&taken), &backlog, intervals, &Live::new(None)) => unreachable!(),
         };
 
         assert_eq!(counts, (1, 2));
+    }
+
+    /// Its live samples have the load of the sample before, and one more for each.
+    struct Climbing(u64);
+
+    impl Source for Climbing {
+        async fn sample(&mut self) -> Option<Sample> {
+            Some(Sample { process_count: 100, ..Sample::default() })
+        }
+
+        async fn live(&mut self, latest: &Sample) -> Option<Sample> {
+            self.0 += 1;
+            Some(Sample { process_count: latest.process_count + self.0, ..Sample::default() })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn live_samples_come_between_those_that_are_kept() {
+        let (backlog, live) = (backlog(), Live::new(Some(Duration::from_secs(1))));
+        let (_interval, intervals) = watch::channel(Interval::from_seconds(5.0).unwrap());
+        live.ask(1.0, 60.0);
+        let mut shown = Vec::new();
+        let watching = async {
+            for _ in 0..100 {
+                shown.push(live.taken().await.process_count);
+            }
+        };
+
+        let sampling = async { tokio::join!(sample_forever(Climbing(0), &backlog, intervals, &live), watching) };
+        let _ = tokio::time::timeout(Duration::from_millis(9_500), sampling).await;
+
+        assert_eq!(shown, [101, 102, 103, 104, 105, 106, 107, 108], "four between each two");
+        assert_eq!(backlog.batch(0, u64::MAX).map(|batch| batch.count), Some(2));
     }
 }

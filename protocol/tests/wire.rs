@@ -36,6 +36,36 @@ fn unread_entries_are_sent_beside_the_lists_that_lack_them() {
     assert_eq!(serde_json::to_value(Sample::default()).unwrap().get("unread"), None);
 }
 
+#[test]
+fn live_samples_and_the_request_for_them_have_this_form() {
+    let sample = Sample { timestamp: Timestamp::from_millis(1_700_000_000_123), cpu_percent: 1.5, ..Sample::default() };
+    let live = AgentMessage::Live { sample: Box::new(sample.clone()) };
+    let watched = ServiceMessage::Watched { interval_seconds: 1.0, for_seconds: 10.0 };
+
+    assert_eq!(json!(live), json!({"type": "live", "data": {"sample": sample}}));
+    let expected = json!({"type": "watched", "data": {"interval_seconds": 1.0, "for_seconds": 10.0}});
+    assert_eq!(json!(watched), expected);
+    for encoding in [Encoding::Json, Encoding::MessagePack] {
+        let decoded = encoding.decode::<AgentMessage>(&encoding.encode(&live).unwrap()).unwrap();
+        assert_eq!(decoded, Decoded::Known(live.clone()));
+        let decoded = encoding.decode::<ServiceMessage>(&encoding.encode(&watched).unwrap()).unwrap();
+        assert_eq!(decoded, Decoded::Known(watched.clone()));
+    }
+}
+
+#[test]
+fn an_agent_that_sends_no_live_samples_says_nothing_of_them() {
+    let auth = r#"{"type": "auth", "data": {"api_key": "k", "protocol": 1, "agent": {"version": "1.0.0"}}}"#;
+
+    let Decoded::Known(message) = Encoding::Json.decode::<AgentMessage>(auth.as_bytes()).unwrap() else {
+        panic!("auth is known")
+    };
+
+    let AgentMessage::Auth(read) = &message else { panic!("not {message:?}") };
+    assert_eq!(read.live_interval_seconds, None);
+    assert_eq!(json!(message)["data"].get("live_interval_seconds"), None);
+}
+
 fn described() -> AgentMessage {
     let busy = SeriesDescription {
         id: 3,

@@ -80,6 +80,13 @@ impl Interest {
         interested.iter().any(|interested| interested.until > now)
     }
 
+    /// The topics that have subscribers on other instances.
+    pub fn topics(&self) -> Vec<Topic> {
+        let now = Instant::now();
+        let is_valid = |interested: &Vec<Interested>| interested.iter().any(|interested| interested.until > now);
+        self.topics.iter().filter(|entry| is_valid(entry.value())).map(|entry| *entry.key()).collect()
+    }
+
     /// The number of topics with subscribers elsewhere.
     pub fn len(&self) -> usize {
         self.topics.len()
@@ -169,6 +176,7 @@ mod tests {
         interest.watched(Uuid::from_u128(1), &pack(&[server(1), server(2)]), soon);
         interest.watched(Uuid::from_u128(1), &pack(&[server(2)]), later());
         assert!(!interest.is_watched(server(1)));
+        assert_eq!(interest.topics(), [server(2)]);
 
         interest.forget_expired(soon);
 

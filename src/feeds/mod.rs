@@ -13,7 +13,7 @@ mod relay;
 mod text;
 mod topic;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
@@ -251,6 +251,13 @@ impl Feeds {
     /// Returns the servers whose deletion ends sockets on this instance.
     pub fn watched_servers(&self) -> Vec<Uuid> {
         self.watched(|topic| if let Topic::ServerEnd(id) = topic { Some(id) } else { None })
+    }
+
+    /// Returns the servers whose metrics somebody watches, on any instance.
+    pub fn watched_metrics(&self) -> HashSet<Uuid> {
+        let server_of = |topic: Topic| if let Topic::Server(id) = topic { Some(id) } else { None };
+        let elsewhere = self.relay.watched_elsewhere().into_iter().filter_map(server_of);
+        self.watched(server_of).into_iter().chain(elsewhere).collect()
     }
 
     fn watched(&self, id_of: impl Fn(Topic) -> Option<Uuid>) -> Vec<Uuid> {

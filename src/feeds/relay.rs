@@ -21,6 +21,9 @@ pub trait Relay: Send + Sync + 'static {
     /// Returns whether a topic is watched on another instance.
     fn is_watched(&self, topic: Topic) -> bool;
 
+    /// Returns the topics that are watched on other instances.
+    fn watched_elsewhere(&self) -> Vec<Topic>;
+
     /// Sends a frame to the other instances on which a topic is watched.
     fn publish(&self, topic: Topic, frame: &FeedFrame);
 
@@ -64,6 +67,10 @@ impl Relay for NoRelay {
 
     fn is_watched(&self, _: Topic) -> bool {
         false
+    }
+
+    fn watched_elsewhere(&self) -> Vec<Topic> {
+        Vec::new()
     }
 
     fn publish(&self, _: Topic, _: &FeedFrame) {}

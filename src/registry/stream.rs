@@ -97,6 +97,7 @@ pub fn cost(message: &AgentMessage) -> u64 {
         AgentMessage::TerminalOutput(output) => u64::try_from(output.data.len()).unwrap_or(u64::MAX),
         AgentMessage::Auth(_)
         | AgentMessage::Metrics(_)
+        | AgentMessage::Live { .. }
         | AgentMessage::Series { .. }
         | AgentMessage::CommandOutput(_)
         | AgentMessage::CommandResult(_)

@@ -2,6 +2,7 @@
 
 mod access;
 mod expiry;
+mod fast;
 
 use serde_json::{Value, json};
 use signalbox_protocol::Encoding;

@@ -11,6 +11,7 @@ use signalbox_protocol::Timestamp;
 use tempfile::TempDir;
 
 use crate::support::command_line::Launched;
+use crate::support::dashboard::Dashboard;
 use crate::support::port::Port;
 use crate::support::process::{Prepared, ServiceProcess};
 use crate::support::{eventually, text_of};
@@ -47,12 +48,16 @@ impl Host {
 
     /// The real agent, as an unprivileged user.
     fn agent(&self) -> Launched {
+        self.agent_sampling_every(INTERVAL)
+    }
+
+    fn agent_sampling_every(&self, interval: Duration) -> Launched {
         let mut command = unprivileged(&agent_program());
         command.env_clear().args(["--url", &format!("http://{}", self.service.address), "--key", &self.prepared.key]);
         command
             .arg("--state-dir")
             .arg(self.state_dir.path().join("state"))
-            .args(["--interval", &INTERVAL.as_secs().to_string()]);
+            .args(["--interval", &interval.as_secs().to_string()]);
         Launched::start(command)
     }
 
@@ -131,6 +136,25 @@ async fn its_log_names_server_and_session_plainly() {
 
     assert!(line.contains(&format!("server.id={} session.id=", host.prepared.server_id)), "{line}");
     assert!(!line.contains("Some("), "{line}");
+}
+
+#[actix_web::test]
+async fn while_somebody_watches_it_sends_more_samples_and_keeps_those_of_its_interval() {
+    let host = Host::start().await;
+    let _agent = host.agent_sampling_every(Duration::from_secs(3600));
+    let (address, prepared) = (host.service.address, &host.prepared);
+    let mut dashboard = Dashboard::watch(address, prepared.server_id, &prepared.token).await;
+
+    let mut shown = Vec::new();
+    for _ in 0..4 {
+        shown.push(dashboard.until("metrics").await);
+    }
+
+    let times: Vec<String> = shown.iter().map(|sample| text_of(&sample["timestamp"])).collect();
+    assert!(times.is_sorted_by(|one, next| one < next), "{times:?}");
+    assert!(shown.iter().all(|sample| sample["disk_usage"] == shown[0]["disk_usage"]), "{shown:?}");
+    assert!(shown.iter().all(|sample| sample["memory_percent"].as_f64().unwrap() > 0.0), "{shown:?}");
+    assert_eq!(host.sample_times().await.len(), 1);
 }
 
 #[actix_web::test]

@@ -15,6 +15,7 @@ use super::disk_io::DiskIo;
 use super::disk_usage::{self, MountUsage};
 use super::fans::Fans;
 use super::kernel_limits::KernelLimits;
+use super::live::LiveCollectors;
 use super::load::Load;
 use super::memory::Memory;
 use super::mounts::{Mount, MountTable};
@@ -54,6 +55,7 @@ pub struct Machine {
     catalog: Catalog,
     /// The open series of each collector's last reading.
     measured: HashMap<String, Vec<u16>>,
+    live: LiveCollectors,
 }
 
 impl Machine {
@@ -80,10 +82,12 @@ impl Machine {
         if config.policy.processes == Switch::On {
             collectors.push_back(Box::new(TopProcesses::new(roots)));
         }
-        if config.policy.docker >= DockerAccess::Read {
+        let containers = (config.policy.docker >= DockerAccess::Read).then_some(running);
+        if let Some(running) = containers.clone() {
             collectors.push_back(Box::new(Containers::new(roots, running)));
         }
-        Self::with_collectors(MountTable::new(roots), collectors, config.timing.collector)
+        let machine = Self::with_collectors(MountTable::new(roots), collectors, config.timing.collector);
+        Self { live: LiveCollectors::new(roots, containers), ..machine }
     }
 
     fn with_collectors(mounts: MountTable, collectors: VecDeque<Box<dyn Collector>>, deadline: Duration) -> Self {
@@ -97,6 +101,7 @@ impl Machine {
             is_first: true,
             catalog: Catalog::default(),
             measured: HashMap::new(),
+            live: LiveCollectors::default(),
         }
     }
 
@@ -176,6 +181,16 @@ impl Machine {
     }
 
     async fn read_on_lane(&mut self, collectors: VecDeque<Box<dyn Collector>>) -> Outcome {
+        let mut outcome = self.read_on_worker(collectors).await;
+        if let Some(stuck) = outcome.stuck.take() {
+            tracing::warn!(collector.name = stuck.name, "a collector hangs: its part is left out until it is back");
+            self.stuck.push(stuck);
+        }
+        outcome
+    }
+
+    /// One round, on the thread of the round before unless that hangs.
+    async fn read_on_worker(&mut self, collectors: VecDeque<Box<dyn Collector>>) -> Outcome {
         let worker = match self.worker.take().map_or_else(Worker::start, Ok) {
             Ok(worker) => worker,
             Err(error) => {
@@ -183,14 +198,9 @@ impl Machine {
                 return Outcome { finished: Vec::new(), waiting: collectors, stuck: None };
             }
         };
-        let mut outcome = worker.read(collectors, self.deadline).await;
-        match outcome.stuck.take() {
-            Some(stuck) => {
-                tracing::warn!(collector.name = stuck.name, "a collector hangs: its part is left out until it is back");
-                self.stuck.push(stuck);
-            }
-            None if outcome.waiting.is_empty() => self.worker = Some(worker),
-            None => {}
+        let outcome = worker.read(collectors, self.deadline).await;
+        if outcome.stuck.is_none() && outcome.waiting.is_empty() {
+            self.worker = Some(worker);
         }
         outcome
     }
@@ -237,6 +247,12 @@ impl Source for Machine {
             tokio::time::sleep(FIRST_PAUSE.saturating_sub(started.elapsed())).await;
         }
         self.read().await
+    }
+
+    async fn live(&mut self, latest: &Sample) -> Option<Sample> {
+        let collectors = self.live.take();
+        let outcome = self.read_on_worker(collectors).await;
+        self.live.finish(outcome, latest, &self.catalog)
     }
 
     fn catalog(&self) -> Catalog {

@@ -14,6 +14,7 @@ mod file;
 mod fixture;
 mod interfaces;
 mod kernel_limits;
+mod live;
 mod load;
 mod machine;
 mod memory;

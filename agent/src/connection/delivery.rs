@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::AgentMessage;
+use signalbox_protocol::{Sample, Timestamp};
 use tokio::time::Instant;
 
 use super::window::{Freshness, Window};
@@ -53,6 +53,11 @@ impl<'a> Delivery<'a> {
         let Some(series) = self.describe(&batch) else { return Some(metrics) };
         self.held = Some(metrics);
         Some(series)
+    }
+
+    /// Removes the values of series that this connection has not described.
+    pub fn keep_described(&self, sample: &mut Sample) {
+        sample.values.retain(|(id, _)| self.described.contains(id));
     }
 
     /// The message that describes the ids of a batch that this connection does not know.

@@ -88,6 +88,7 @@ impl Connector {
             agent: self.info.clone(),
             sent_at: Some(Timestamp::now()),
             sample_interval_seconds: Some(self.config.interval.duration().as_secs_f64()),
+            live_interval_seconds: controls.live.shortest().map(|shortest| shortest.as_secs_f64()),
             commands: controls.commands.ids(),
         }
     }
@@ -134,6 +135,7 @@ impl Connector {
         let began = Instant::now();
         let events = self.events.connect();
         let ended = session::serve(socket, backlog, methods, events, controls, self.endpoint(), shutdown).await;
+        controls.live.end();
         if began.elapsed() >= self.config.timing.stable {
             backoff.reset();
         }

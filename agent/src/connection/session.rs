@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use signalbox_protocol::Decoded;
 use signalbox_protocol::agent::{AgentMessage, Response, ServiceMessage};
+use signalbox_protocol::{Decoded, Sample};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -26,6 +26,7 @@ use crate::commands::{Commands, Uplink};
 use crate::controls::Controls;
 use crate::events::Connected;
 use crate::exit::Exit;
+use crate::live::Live;
 use crate::logs::Logs;
 use crate::requests::{AgentMethods, Requests};
 use crate::streams::Streams;
@@ -50,6 +51,7 @@ struct Session<'a> {
     commands: Commands,
     uplink: Uplink,
     terminals: OpenTerminals,
+    live: &'a Live,
     outbox: mpsc::Sender<Message>,
     bulk: mpsc::Sender<Message>,
     /// Messages of types that this build does not know.
@@ -81,6 +83,7 @@ pub async fn serve(
         commands: controls.commands.clone(),
         uplink: Uplink::new(controls.commands.clone()),
         terminals: OpenTerminals::new(controls.terminals.clone()),
+        live: &controls.live,
         outbox,
         bulk,
         unknown: 0,
@@ -106,6 +109,7 @@ pub async fn serve(
             }
             written = &mut writer => Err(last_words(written, &mut stream).await),
             () = session.delivery.news() => Ok(()),
+            sample = controls.live.taken() => session.show(sample),
             response = session.requests.answer() => session.send(&AgentMessage::Response(response)),
             flowed = flow(&session.bulk, &mut session.streams, &mut session.uplink, &events) => flowed,
             () = watchdog.is_well_founded(session.delivery.waiting_since()) => {
@@ -161,6 +165,10 @@ impl Session<'_> {
                 self.delivery.ack(seq);
                 Ok(())
             }
+            ServiceMessage::Watched { interval_seconds, for_seconds } => {
+                self.live.ask(interval_seconds, for_seconds);
+                Ok(())
+            }
             ServiceMessage::Request(request) => {
                 let refusal = self.requests.start(request);
                 self.answer_refusal(refusal)
@@ -208,6 +216,15 @@ impl Session<'_> {
             }
             ServiceMessage::AuthResponse(_) => Ok(()),
         }
+    }
+
+    /// Sends a live sample, unless the service does not keep up: then it wants the next one.
+    fn show(&self, mut sample: Sample) -> Result<(), Ended> {
+        if self.outbox.capacity() < OUTBOX / 2 {
+            return Ok(());
+        }
+        self.delivery.keep_described(&mut sample);
+        self.send(&AgentMessage::Live { sample: Box::new(sample) })
     }
 
     fn answer_refusal(&self, refusal: Option<Response>) -> Result<(), Ended> {

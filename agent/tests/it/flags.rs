@@ -35,6 +35,7 @@ async fn help_explains_every_flag_and_never_shows_the_key() {
         "key",
         "key-file",
         "interval",
+        "live",
         "state-dir",
         "ca-file",
         "policy",

@@ -13,6 +13,8 @@ mod endpoints;
 #[cfg(test)]
 mod flags;
 #[cfg(test)]
+mod live;
+#[cfg(test)]
 mod logs;
 #[cfg(test)]
 mod outage;

@@ -56,6 +56,7 @@ impl AgentSocket {
             agent: agent_info(),
             sent_at: None,
             sample_interval_seconds: None,
+            live_interval_seconds: None,
             commands: None,
         });
         self.send(Encoding::MessagePack.encode(&auth)?).await?;

@@ -90,6 +90,7 @@ impl Service {
             },
             sent_at: Some(Timestamp::now()),
             sample_interval_seconds: None,
+            live_interval_seconds: None,
             commands: None,
         });
         let mut socket = Socket::open(self.address, "/agents/ws", None);

@@ -23,6 +23,9 @@ pub struct Auth {
     /// The interval that the agent's configuration asks for. The service answers with the one that applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_interval_seconds: Option<f64>,
+    /// The shortest interval of live samples that the agent's configuration permits. Absent: it sends none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_interval_seconds: Option<f64>,
     /// The commands that the agent holds: those that run, and those whose result was not acknowledged. A command that the
     /// service sent and that is not among them never ran, or its agent lost it. Absent: the agent does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]

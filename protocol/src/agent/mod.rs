@@ -34,6 +34,11 @@ pub enum AgentMessage {
     Auth(Auth),
     /// Samples. The service acknowledges them once they are durable.
     Metrics(Metrics),
+    /// A sample between those of the interval, after [`ServiceMessage::Watched`]. The service shows it and keeps nothing of it.
+    Live {
+        /// As complete as any other. What the agent did not read again is as in the sample before.
+        sample: Box<Sample>,
+    },
     /// Describes the open series that `values` of samples name by their ids. The agent sends it before the first sample that
     /// needs it, and later with new series only.
     Series {
@@ -58,6 +63,7 @@ impl Message for AgentMessage {
     const TYPES: &'static [&'static str] = &[
         "auth",
         "metrics",
+        "live",
         "series",
         "command_output",
         "command_result",
@@ -78,6 +84,14 @@ pub enum ServiceMessage {
     Ack {
         /// The highest `seq` that is covered.
         seq: u64,
+    },
+    /// Somebody watches the server: asks for live samples for a short time. The service repeats it while that is so. An agent
+    /// whose configuration permits less sends less.
+    Watched {
+        /// The interval between two samples, live ones or others.
+        interval_seconds: f64,
+        /// How long from now on; 0 ends it.
+        for_seconds: f64,
     },
     /// Runs a command.
     Execute(Execute),
@@ -141,6 +155,7 @@ impl Message for ServiceMessage {
     const TYPES: &'static [&'static str] = &[
         "auth_response",
         "ack",
+        "watched",
         "execute",
         "cancel",
         "result_ack",

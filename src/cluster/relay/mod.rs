@@ -216,6 +216,10 @@ impl Relay for ClusterRelay {
         self.interest.is_watched(topic)
     }
 
+    fn watched_elsewhere(&self) -> Vec<Topic> {
+        self.interest.topics()
+    }
+
     fn publish(&self, topic: Topic, frame: &FeedFrame) {
         self.send(topic, || Some(RelayEvent::of(frame)));
     }

@@ -102,6 +102,7 @@ impl Scene {
             },
             sent_at: Some(Timestamp::now()),
             sample_interval_seconds: None,
+            live_interval_seconds: None,
             commands: None,
         })
     }

@@ -4,6 +4,8 @@ mod calls;
 mod clock;
 mod dropped;
 mod events;
+mod live;
+mod outgoing;
 mod samples;
 mod series;
 mod services;
@@ -14,8 +16,6 @@ use std::sync::Arc;
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Handler, StreamHandler, WrapFuture};
 use actix_web::{HttpRequest, HttpResponse, web};
 use actix_web_actors::ws;
-use bytes::Bytes;
-use bytestring::ByteString;
 use serde_json::Value;
 use signalbox_protocol::agent::{AgentMessage, Auth, AuthResponse, ServiceMessage};
 use signalbox_protocol::{Decoded, Encoding, MAX_AUTH_MESSAGE_BYTES, MAX_MESSAGE_BYTES, close};
@@ -39,11 +39,9 @@ use calls::MAILBOX;
 use clock::ClockTold;
 use dropped::SeriesDropped;
 use events::Allowance;
+use live::{LiveSamples, Pace};
 use series::HelpToNote;
 pub use services::Services;
-
-/// Seconds between samples for an agent that does not report the interval that its owner chose.
-const SAMPLE_INTERVAL_SECONDS: f64 = 5.0;
 
 /// An agent's connection, in one of its phases.
 pub struct AgentSession {
@@ -105,6 +103,7 @@ struct Active {
     described: Described,
     help: HelpToNote,
     events: Allowance,
+    live: LiveSamples,
 }
 
 type Context = ws::WebsocketContext<AgentSession>;
@@ -132,9 +131,9 @@ pub fn without_socket<S>(
     state: &State,
     address: &str,
     incoming: S,
-) -> impl futures_util::Stream<Item = Result<Bytes, actix_web::Error>> + use<S>
+) -> impl futures_util::Stream<Item = Result<bytes::Bytes, actix_web::Error>> + use<S>
 where
-    S: futures_util::Stream<Item = Result<Bytes, actix_web::error::PayloadError>> + Unpin + 'static,
+    S: futures_util::Stream<Item = Result<bytes::Bytes, actix_web::error::PayloadError>> + Unpin + 'static,
 {
     let services = Arc::new(Services::of(state));
     let session = AgentSession::new(services, Share::of_written(address), address.to_owned(), None);
@@ -198,6 +197,7 @@ impl AgentSession {
             }
             (Phase::Greeting { .. }, _) => self.end(close::UNAUTHORIZED, "authenticate first", ctx),
             (Phase::Active(_), AgentMessage::Metrics(metrics)) => self.metrics(metrics, ctx),
+            (Phase::Active(_), AgentMessage::Live { sample }) => self.show_live(*sample, ctx),
             (Phase::Active(_), AgentMessage::Series { series }) => self.describe(series, ctx),
             (Phase::Active(_), AgentMessage::Response(response)) => self.answered(response),
             (Phase::Active(_), AgentMessage::Auth(_)) => self.end(close::MALFORMED, "authenticated already", ctx),
@@ -222,7 +222,7 @@ impl AgentSession {
         self.phase = Phase::Checking { early: Vec::new() };
         self.gate.pause();
         let session_id = self.services.clock.session_id();
-        let interval_seconds = auth.sample_interval_seconds.unwrap_or(SAMPLE_INTERVAL_SECONDS);
+        let pace = Pace::of(&auth);
         let arriving = SessionRequest {
             share: self.share,
             address: self.address.clone(),
@@ -235,13 +235,13 @@ impl AgentSession {
         // The agent gives up after the same time, counted from a moment earlier: it must not be admitted after that.
         let checked = tokio::time::timeout(self.services.timing.auth_deadline * 4 / 5, checked);
         ctx.spawn(checked.into_actor(self).map(move |outcome, session, ctx| match outcome {
-            Ok(Ok(admitted)) => session.admitted(admitted, session_id, interval_seconds, ctx),
+            Ok(Ok(admitted)) => session.admitted(admitted, session_id, pace, ctx),
             Ok(Err(refusal)) => session.refused(refusal, ctx),
             Err(_) => session.refused(OVERLOADED, ctx),
         }));
     }
 
-    fn admitted(&mut self, admitted: Admitted, session_id: Uuid, interval_seconds: f64, ctx: &mut Context) {
+    fn admitted(&mut self, admitted: Admitted, session_id: Uuid, pace: Pace, ctx: &mut Context) {
         let Admitted { server_id, owner_id, boot_id, clock, clock_offset_ms, clock_is_wrong, description } = admitted;
         let Phase::Checking { early, .. } = std::mem::replace(&mut self.phase, Phase::Ended) else {
             // Ended while its key was looked up: by a newer session, or because the service stops.
@@ -251,7 +251,7 @@ impl AgentSession {
         self.connection.iter().for_each(Connection::count_as_known);
         tracing::info!(server.id = %server_id, session.id = %session_id, "an agent connected");
         let ack_seq = self.services.fleet.acknowledged(server_id, &boot_id);
-        let mut response = AuthResponse::accepted(server_id, session_id, interval_seconds, ack_seq);
+        let mut response = AuthResponse::accepted(server_id, session_id, pace.interval_seconds, ack_seq);
         response.clock_offset_ms = clock_offset_ms;
         self.phase = Phase::Active(Box::new(Active {
             server_id,
@@ -273,6 +273,7 @@ impl AgentSession {
             described: Described::default(),
             help: HelpToNote::default(),
             events: Allowance::default(),
+            live: LiveSamples::new(pace),
         }));
         self.send(&ServiceMessage::AuthResponse(response), ctx);
         if let Some(offset_ms) =
@@ -280,6 +281,7 @@ impl AgentSession {
         {
             clock::moved(server_id, offset_ms);
         }
+        self.ask_if_watched(ctx);
         early.into_iter().for_each(|order| Handler::<Order>::handle(self, order, ctx));
         self.gate.allow(MAX_MESSAGE_BYTES);
         self.gate.resume();
@@ -298,22 +300,6 @@ impl AgentSession {
         self.end(close::OVERLOADED, "too many unauthenticated connections", ctx);
     }
 
-    fn ping(&mut self, ctx: &mut Context) {
-        if self.gate.is_paused() {
-            // We do not listen, so its silence is our doing. A peer that has gone does not acknowledge the ping either,
-            // and then the kernel ends the connection.
-            self.heartbeat.beat();
-        }
-        ctx.ping(b"");
-    }
-
-    fn send(&mut self, message: &ServiceMessage, ctx: &mut Context) {
-        match self.encoding.encode(message) {
-            Ok(bytes) => send_encoded(self.encoding, bytes, ctx),
-            Err(error) => tracing::error!(%error, "cannot encode a message to an agent"),
-        }
-    }
-
     fn end(&mut self, code: u16, description: &str, ctx: &mut Context) {
         ctx.close(reason(code, description));
         ctx.stop();
@@ -327,13 +313,6 @@ impl AgentSession {
             self.services.pipeline.ended(active.server_id);
             self.services.registry.leave(active.server_id, active.session_id);
         }
-    }
-}
-
-fn send_encoded(encoding: Encoding, bytes: Bytes, ctx: &mut Context) {
-    match encoding {
-        Encoding::Json => ctx.text(ByteString::try_from(bytes).unwrap_or_default()),
-        Encoding::MessagePack => ctx.binary(bytes),
     }
 }
 
@@ -388,6 +367,9 @@ impl Handler<Order> for AgentSession {
             Order::Call(call) => self.call(call, ctx),
             Order::CancelCall(request_id) => self.cancel_call(request_id, ctx),
             Order::Open(opening) => self.open_stream(opening, ctx),
+            Order::Tell(ServiceMessage::Watched { interval_seconds, for_seconds }, _) => {
+                self.watched(interval_seconds, for_seconds, ctx);
+            }
             Order::Tell(message, sent) => self.tell(&message, sent, ctx),
             Order::Close(SessionEnd::Replaced) => self.end(close::REPLACED, "a newer connection took over", ctx),
             Order::Close(SessionEnd::KeyRevoked) => self.end(close::UNAUTHORIZED, "the key was revoked", ctx),

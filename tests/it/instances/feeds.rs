@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
+use signalbox_protocol::agent::{AgentMessage, ServiceMessage};
 
 use super::{A, B, C, Scene, told_of};
 use crate::support::agent::{FakeAgent, sample_aged, sample_at};
@@ -56,6 +57,22 @@ async fn samples_arrive_at_every_instance_each_once_and_in_order() {
         let expected: Vec<_> = samples.iter().map(|sample| json!(sample.timestamp)).collect();
         assert_eq!(moments, expected);
     }
+}
+
+#[actix_web::test]
+async fn an_agent_is_asked_for_live_samples_that_somebody_watches_at_another_instance() {
+    let scene = Scene::start().await;
+    let mut agent = FakeAgent::with_live_samples(scene.cluster.address(B), &scene.prepared.key, 1.0).await;
+    let mut dashboard = scene.watch(C).await;
+    assert_eq!(dashboard.expect("status").await["status"], "online");
+
+    let asked = agent.next().await;
+    let sample = sample_at(Timestamp::now());
+    agent.send(&AgentMessage::Live { sample: Box::new(sample.clone()) }).await;
+
+    assert_eq!(asked, ServiceMessage::Watched { interval_seconds: 1.0, for_seconds: 10.0 });
+    assert_eq!(dashboard.expect("metrics").await["timestamp"], json!(sample.timestamp));
+    assert!(scene.moments(A, scene.server_id()).await.is_empty());
 }
 
 #[actix_web::test]

@@ -50,6 +50,18 @@ impl FakeAgent {
         .await
     }
 
+    /// Authenticated, with an offer of live samples at this interval or a longer one.
+    pub async fn with_live_samples(address: SocketAddr, key: &str, seconds: f64) -> Self {
+        eventually("the agent is let in", async || {
+            let mut agent = Self::connect(address, Encoding::Json).await;
+            let AgentMessage::Auth(greeting) = auth(key) else { unreachable!() };
+            agent.send(&AgentMessage::Auth(Auth { live_interval_seconds: Some(seconds), ..greeting })).await;
+            let ServiceMessage::AuthResponse(answer) = agent.next().await else { panic!("expected an auth_response") };
+            Self::is_let_in(&answer).then_some(agent)
+        })
+        .await
+    }
+
     /// Whether it was accepted. If not it is to try again, as the service says where everything is slow.
     pub fn is_let_in(answer: &AuthResponse) -> bool {
         let comes_back = matches!(answer.code.as_deref(), Some("restarting" | "overloaded"));
@@ -186,6 +198,7 @@ pub fn auth(key: &str) -> AgentMessage {
         agent: agent_info(),
         sent_at: Some(Timestamp::now()),
         sample_interval_seconds: None,
+        live_interval_seconds: None,
         commands: None,
     })
 }
