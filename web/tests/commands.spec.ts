@@ -123,7 +123,9 @@ test('where the agent runs no commands, the page says who decides that and how',
 
   const why = page.getByRole('region', { name: t.unable.why() });
   await expect(why).toContainText(t.unable.noCommands());
-  await expect(why).toContainText('--commands on');
+  await expect(why.getByLabel(t.allow.line())).toHaveText(
+    `curl -fsSL ${site.origin}/install.sh | sudo sh -s -- --commands on`,
+  );
   await expect(page.getByRole('textbox', { name: t.commands.command() })).toBeHidden();
   await expect(page.getByRole('main').getByRole('link', { name: t.commands.runCommand() })).toBeHidden();
   await tab(page, t.server.settings()).click();

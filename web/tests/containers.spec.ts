@@ -99,7 +99,7 @@ test('where the agent reads no containers, or finds no engine, the page says whi
   const server = await site.server(account);
   const agent = await site.agent(account, server);
   await page.goto(`/servers/${server.id}/containers`);
-  await expect(page.getByRole('heading', { name: t.containers.notAllowed() })).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.unable.noContainers() })).toBeVisible();
 
   await agent.end();
   await site.agent(account, server, '--docker', 'read', '--docker-host', `unix://${site.directory}/no-engine.sock`);

@@ -120,7 +120,7 @@ test('twenty thousand lines at once are all there, and only those in sight are i
 test('a file that the agent may not read is refused with the way to allow it', async ({ page, control }) => {
   await enter(page, control.account, `/servers/${control.server.id}/logs?source=file&path=/etc/shadow`);
 
-  await expect(page.getByRole('main')).toContainText('--log-path');
+  await expect(page.getByLabel(t.allow.line())).toHaveText(/ -- --logs on --log-path \/etc\/shadow$/);
   await expect(page.getByRole('main')).not.toContainText('root:');
 });
 
@@ -134,8 +134,10 @@ test('where the agent reads no logs, the page says who decides that and how', as
 
   await page.goto(`/servers/${server.id}/logs`);
 
-  await expect(page.getByRole('heading', { name: t.logs.notAllowed() })).toBeVisible();
-  await expect(page.getByText('--logs on')).toBeVisible();
+  await expect(page.getByRole('heading', { name: t.unable.noLogs() })).toBeVisible();
+  await expect(page.getByLabel(t.allow.line())).toHaveText(
+    `curl -fsSL ${site.origin}/install.sh | sudo sh -s -- --logs on`,
+  );
 });
 
 test('the past is searched on the server', async ({ page, control, site }) => {
