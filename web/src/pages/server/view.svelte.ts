@@ -3,7 +3,7 @@ import { api, take } from '../../api/client';
 import type { Server, ServerStatus, Snapshot } from '../../api/types';
 import { SERVER_DELETED } from '../../live/backoff';
 import { clock } from '../../live/clock.svelte';
-import { live, type Message, type Socket } from '../../live/socket.svelte';
+import { live, type Message, type Options, type Socket } from '../../live/socket.svelte';
 
 /** What the agent may be allowed to do. `metrics` always is. */
 export type Capability =
@@ -89,11 +89,12 @@ export class ServerView {
   }
 
   /** Watches until what it gives is called. The page does it once, for all tabs. */
-  watch(): () => void {
-    const { socket, stop } = live.watch(`/ws/metrics/${this.id}`, {
-      message: (message) => this.#told(message),
-      closed: (code) => (this.isDeleted ||= code === SERVER_DELETED),
-    });
+  watch(options: Options = {}): () => void {
+    const watcher = {
+      message: (message: Message) => this.#told(message),
+      closed: (code: number) => (this.isDeleted ||= code === SERVER_DELETED),
+    };
+    const { socket, stop } = live.watch(`/ws/metrics/${this.id}`, watcher, options);
     this.#socket = socket;
     return stop;
   }

@@ -79,7 +79,8 @@ export class History {
       if (this.#asked !== asked) return;
       const interval = this.#interval();
       this.isCoarse = isMean(table);
-      this.#appender = how.live ? new Appender(table, interval) : null;
+      // Samples of the moment come more often than those that the history has: its points stay what they are.
+      this.#appender = how.live ? new Appender(table, this.isCoarse ? interval : table.resolution) : null;
       this.table = table;
       this.isKnown = true;
       this.failure = null;
