@@ -235,6 +235,7 @@ test('what somebody has chosen stays when they look a thing up', async ({ signed
   await page.goto('/servers/new');
   await page.getByLabel(t.addServer.name()).fill('looked-up');
   await page.getByRole('button', { name: t.addServer.next() }).click();
+  await page.getByRole('radio', { name: t.addServer.choose() }).check();
   await page.getByRole('checkbox', { name: t.install.commands() }).check();
 
   const help = await opened(page, () =>

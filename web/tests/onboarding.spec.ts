@@ -1,5 +1,5 @@
 import { PASSWORD, Site } from './support/site.ts';
-import { expect, navigation, tab, test } from './support/test.ts';
+import { expect, expectAccessible, navigation, tab, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test('from nothing to a live chart: register, add a server, run its line', async ({ page, site }) => {
@@ -20,9 +20,17 @@ test('from nothing to a live chart: register, add a server, run its line', async
   const [, key = ''] = /--key (\S+)/.exec(await line.innerText()) ?? [];
   expect(key).toMatch(/^sbk_/);
   await expect(page.getByText(t.addServer.waiting())).toBeVisible();
+  await expectAccessible(page);
   site.startAgent(key);
-  // Three: the page has turned live by itself.
+  // Three: this very page is the live server, and its charts grow.
   await expect(page.getByRole('heading', { name: t.addServer.live({ name: 'first' }) })).toBeVisible();
+  for (const title of [t.overview.cpu(), t.overview.memory()]) {
+    const chart = page.getByRole('figure').filter({ has: page.getByRole('heading', { name: title, exact: true }) });
+    await expect(chart.locator('canvas')).toBeVisible();
+    await expect(chart.getByRole('slider')).toHaveAttribute('aria-valuetext', /\d/);
+  }
+  await expect(page.getByRole('region', { name: t.firstLook.processes() }).getByRole('listitem').first()).toBeVisible();
+  await expectAccessible(page);
   await page.getByRole('link', { name: t.addServer.open() }).click();
 
   await expect(page.getByRole('heading', { name: 'first', level: 1 })).toBeVisible();
@@ -105,6 +113,35 @@ test('what the service finds wrong with a server is said at its field', async ({
   await expect(page.getByLabel(t.install.installLine())).toBeVisible();
 });
 
+test('a server that has just been added says what its agent does not allow, and notices when it does', async ({
+  signedIn: page,
+  site,
+}) => {
+  await page.goto('/servers/new');
+  await page.getByLabel(t.addServer.name()).fill('careful');
+  await page.getByRole('button', { name: t.addServer.next() }).click();
+  const line = page.getByLabel(t.install.installLine());
+  const [, key = ''] = /--key (\S+)/.exec(await line.innerText()) ?? [];
+  const agent = site.startAgent(key);
+
+  const logs = page.getByRole('region', { name: t.firstLook.logs() });
+  await logs.getByText(t.firstLook.allow(), { exact: true }).click();
+  await expect(logs.getByLabel(t.allow.line())).toHaveText(
+    `curl -fsSL ${site.origin}/install.sh | sudo sh -s -- --logs on`,
+  );
+  // The line with the key is still there for who needs it once more.
+  await page.getByText(t.addServer.line(), { exact: true }).click();
+  await expect(line).toContainText(key);
+
+  await agent.end();
+  await expect(page.getByRole('heading', { name: t.addServer.lost({ name: 'careful' }) })).toBeVisible();
+  site.startAgent(key, '--logs', 'on');
+
+  await expect(page.getByRole('heading', { name: t.addServer.live({ name: 'careful' }) })).toBeVisible();
+  await expect(logs.getByText(t.firstLook.allow(), { exact: true })).toBeHidden();
+  await expect(logs.getByRole('link')).toHaveAttribute('href', /\/logs$/);
+});
+
 test('the line is of this service, which serves what it downloads', async ({ signedIn: page, site }) => {
   await page.goto('/servers/new');
   await page.getByLabel(t.addServer.name()).fill('web');
@@ -116,6 +153,11 @@ test('the line is of this service, which serves what it downloads', async ({ sig
   const script = await page.request.get('/install.sh', { maxRetries: 2 });
   expect(script.status()).toBe(200);
   const text = await script.text();
+  await page.getByRole('radio', { name: t.addServer.everything() }).check();
+  await expect(line).toContainText('--commands on --terminal on --docker control --logs on');
+  await page.getByRole('radio', { name: t.addServer.careful() }).check();
+  await expect(line).not.toContainText('--commands');
+  await page.getByRole('radio', { name: t.addServer.choose() }).check();
   await page.getByRole('checkbox', { name: t.install.commands() }).check();
   await page.getByRole('checkbox', { name: t.install.terminal() }).check();
   await page.getByRole('checkbox', { name: t.install.logs() }).check();

@@ -12,6 +12,9 @@ export interface Policy {
 /** What an agent may do unless its owner says otherwise: look, and touch nothing. */
 export const CAREFUL: Policy = { commands: false, terminal: false, logs: false, docker: 'read', processes: true };
 
+/** All that there is to allow. */
+export const EVERYTHING: Policy = { commands: true, terminal: true, logs: true, docker: 'control', processes: true };
+
 /** The options that differ from what the script does by itself. With commands or a terminal it allows no containers. */
 export function options(policy: Policy): string[] {
   const namesDocker = policy.commands || policy.terminal || policy.docker !== CAREFUL.docker;
