@@ -169,3 +169,17 @@ async fn closing_reaches_only_the_subscribers_of_the_topic() {
     assert_eq!(hit.take().1, Some(Closing::ServerDeleted));
     assert_eq!(spared.take().1, None);
 }
+
+#[actix::test]
+async fn the_watched_servers_are_those_with_subscribers() {
+    let feeds = Feeds::default();
+    let (watched, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
+    let topics = vec![Topic::Server(watched), Topic::Alerts(other), Topic::Service];
+
+    let subscription = feeds.subscribe(topics, Sleeper.start().recipient());
+    let while_subscribed = feeds.watched_metrics();
+    drop(subscription);
+
+    assert_eq!(while_subscribed, HashSet::from([watched]));
+    assert!(feeds.watched_metrics().is_empty());
+}
