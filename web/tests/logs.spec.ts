@@ -124,6 +124,21 @@ test('a file that the agent may not read is refused with the way to allow it', a
   await expect(page.getByRole('main')).not.toContainText('root:');
 });
 
+test('a log that was refused opens when its agent is back and allows it', async ({ signedIn: page, account, site }) => {
+  const file = join(site.directory, `${site.unique('refused')}.log`);
+  writeFileSync(file, 'at last\n');
+  const server = await site.server(account);
+  const agent = await site.agent(account, server, '--logs', 'on');
+  await page.goto(`/servers/${server.id}/logs?source=file&path=${encodeURIComponent(file)}`);
+  await expect(page.getByLabel(t.allow.line())).toContainText(` -- --logs on --log-path ${file}`);
+
+  await agent.end();
+  await site.agent(account, server, '--logs', 'on', '--log-path', file);
+
+  await expect(linesOf(page)).toContainText('at last');
+  await expect(page.getByLabel(t.allow.line())).toBeHidden();
+});
+
 test('where the agent reads no logs, the page says who decides that and how', async ({
   signedIn: page,
   account,
