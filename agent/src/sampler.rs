@@ -94,10 +94,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_first_sample_is_taken_at_once_and_the_rest_at_the_interval() {
-        let (backlog, taken) = (backlog(), AtomicU32::new(0));
+        let (backlog, taken, live) = (backlog(), AtomicU32::new(0), Live::new(None));
         let (_interval, intervals) = watch::channel(Interval::from_seconds(5.0).unwrap());
 
-        let live = Live::new(None);
         let sampling = sample_forever(Numbered(&taken), &backlog, intervals, &live);
         let _ = tokio::time::timeout(Duration::from_millis(20_001), sampling).await;
 
@@ -107,7 +106,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_new_interval_counts_from_the_latest_sample() {
-        let (backlog, taken) = (backlog(), AtomicU32::new(0));
+        let (backlog, taken, live) = (backlog(), AtomicU32::new(0), Live::new(None));
         let (interval, intervals) = watch::channel(Interval::from_seconds(10.0).unwrap());
         let at_three_seconds = async {
             tokio::time::sleep(Duration::from_secs(3)).await;
@@ -120,7 +119,7 @@ mod tests {
 
         let counts = tokio::select! {
             counts = at_three_seconds => counts,
-            () = sample_forever(Numbered(&taken), &backlog, intervals, &Live::new(None)) => unreachable!(),
+            () = sample_forever(Numbered(&taken), &backlog, intervals, &live) => unreachable!(),
         };
 
         assert_eq!(counts, (1, 2));
