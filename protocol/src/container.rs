@@ -290,12 +290,15 @@ pub struct Acted {
     pub container_id: String,
     /// The container's state after the action.
     pub state: String,
+    /// The container's name; older agents do not send it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 impl Acted {
-    /// Removes the characters from both texts that a name may not have.
+    /// Removes the characters from all texts that a name may not have.
     pub fn clean(&mut self) {
-        [&mut self.container_id, &mut self.state].into_iter().for_each(clean);
+        [&mut self.container_id, &mut self.state].into_iter().chain(&mut self.name).for_each(clean);
     }
 }
 

@@ -6,9 +6,10 @@ use actix_web::rt::{self, task::JoinHandle};
 use serde_json::{Value, json};
 use signalbox_protocol::agent::{AgentMessage, Event, RequestError, ServiceMessage};
 use signalbox_protocol::container::{ContainerState, ContainerStates};
+use signalbox_protocol::sample::{ContainerUsage, Sample};
 use uuid::Uuid;
 
-use crate::support::agent::FakeAgent;
+use crate::support::agent::{FakeAgent, sample_aged};
 use crate::support::site::Site;
 use crate::support::{Answer, Call, in_time};
 
@@ -59,6 +60,29 @@ async fn each_route_asks_for_its_own_method() {
         "lines": [{"timestamp": "2026-11-20T09:30:00.123Z", "stream": "stderr", "message": "x"}],
     });
     assert_eq!(answer.json(), expected);
+}
+
+#[actix_web::test]
+async fn the_audit_log_names_the_container() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let usage = ContainerUsage { id: "75af0b12".to_owned(), name: "postgres".to_owned(), ..ContainerUsage::default() };
+    agent.store(1, vec![Sample { containers: vec![usage], ..sample_aged(0) }]).await;
+    let acted = |name: &str| json!({"container_id": "75af0b12", "state": "running", "name": name});
+
+    exchange(&mut agent, post(&site, "/75af0b12/restart"), Ok(acted("postgres"))).await;
+    exchange(&mut agent, post(&site, "/0badcafe/start"), Ok(acted("backup"))).await;
+
+    let entries = site.service.client.get("/audit?action=container").bearer(&site.owner.token).expect(200).await;
+    let told: Vec<Value> = entries.as_array().unwrap().iter().rev().map(|it| json!([it["outcome"], it["detail"]])).collect();
+    // A stopped container is in no sample: its name is known when the engine has answered.
+    let expected = json!([
+        ["started", {"name": "postgres"}],
+        ["ok", {"name": "postgres"}],
+        ["started", {}],
+        ["ok", {"name": "backup"}],
+    ]);
+    assert_eq!(Value::from(told), expected);
 }
 
 #[actix_web::test]

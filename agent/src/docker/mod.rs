@@ -155,7 +155,7 @@ impl Docker {
             (Ok(()), Ok(after)) => Ok(acted(after)),
             // The action succeeded and removed the container (`--rm`).
             (Ok(()), Err(EngineError::NoSuchContainer)) => {
-                Ok(Acted { container_id: id.to_owned(), state: "removed".to_owned() })
+                Ok(Acted { container_id: id.to_owned(), state: "removed".to_owned(), name: None })
             }
             (Ok(()), Err(error)) => Err(error),
             // Engines differ in what they call an error; a state that is already reached is a success.
@@ -166,7 +166,8 @@ impl Docker {
 }
 
 fn acted(after: Inspected) -> Acted {
-    Acted { container_id: after.id, state: after.state.status }
+    let name = after.name.trim_start_matches('/').to_owned();
+    Acted { container_id: after.id, state: after.state.status, name: Some(name) }
 }
 
 fn parse<T: DeserializeOwned>(params: Value) -> Result<T, RequestError> {

@@ -6,6 +6,7 @@ use actix_web::web::Json;
 use deserr::{Deserr, ValuePointerRef};
 use paperclip::actix::web::{Resource, get, post};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
+use serde_json::json;
 use signalbox_protocol::container::{ContainerParams, Inspect, List, ListParams, Logs, LogsParams, Stats};
 use uuid::Uuid;
 
@@ -181,11 +182,13 @@ async fn act(
         let by = Some(actor.to_string());
         let entry =
             Entry::new(verb.action(), access.owner_id(), actor).on_server(access.server_id()).target(&container_id);
-        state.store.record(entry.clone().outcome(Outcome::Started)).await?;
+        let known = name_of(&state, access.server_id(), &container_id);
+        state.store.record(named(entry.clone(), known.clone()).outcome(Outcome::Started)).await?;
         let containers = Containers { registry: &state.registry, server_id: access.server_id(), by };
         let acted = containers.act(verb, ContainerParams { container_id, timeout_seconds }).await;
         let outcome = acted.as_ref().map_or_else(DockerError::outcome, |_| Outcome::Ok);
-        if let Err(error) = state.store.record(entry.outcome(outcome)).await {
+        let name = acted.as_ref().ok().and_then(|acted| acted.name.clone()).or(known);
+        if let Err(error) = state.store.record(named(entry, name).outcome(outcome)).await {
             // The action has been done, and that is what the caller must know.
             tracing::error!(%error, "cannot record the outcome of an action on a container");
         }
@@ -193,6 +196,21 @@ async fn act(
     });
     let acted = acted.await.map_err(ApiError::internal)??;
     Ok(Json(ActedOut::new(verb, acted)))
+}
+
+/// The name of a container by its id, if the newest sample has it: a stopped one is in none.
+fn name_of(state: &State, server_id: Uuid, container_id: &str) -> Option<String> {
+    let latest = state.fleet.latest(server_id)?;
+    let mut containers = latest.sample.containers.iter();
+    containers.find(|container| container.id.starts_with(container_id)).map(|container| container.name.clone())
+}
+
+/// People read the audit log long after an id says anything to them.
+fn named(entry: Entry, name: Option<String>) -> Entry {
+    match name {
+        Some(name) => entry.detail(json!({ "name": name })),
+        None => entry,
+    }
 }
 
 /// Reads are anonymous: no agent needs to log them.
