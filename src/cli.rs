@@ -18,6 +18,7 @@ use crate::config::{
     Config, EVENT_DAYS, MIN_FREE_BYTES, MIN_PASSWORD_ITERATIONS, NatsConfig, PASSWORD_ITERATIONS, Registration,
     Retention, WebInterface,
 };
+use crate::demo::CAST_SIZE;
 use crate::health::{HealthError, Question, url_of};
 use crate::networks::network;
 use crate::observe::LogFormat;
@@ -259,8 +260,8 @@ pub struct DemoArgs {
     /// Directory in which to keep the data [default: a temporary directory that is removed at the end]
     #[arg(long, env = "SIGNALBOX_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Simulated servers in addition to this machine
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u16>(0, 1_000))]
+    /// Simulated servers in addition to this machine, with 30 days of history; 0: only this machine
+    #[arg(long, value_name = "N", default_value_t = CAST_SIZE, value_parser = whole::<u16>(0, 1_000))]
     pub fleet: u16,
     /// What to log: error, warn, info, debug, trace, off, or a filter such as info,signalbox=debug
     #[arg(long, env = "SIGNALBOX_LOG", value_name = "FILTER", default_value = "warn", value_parser = log_filter)]

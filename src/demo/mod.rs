@@ -1,50 +1,87 @@
-//! `signalbox demo`: a service with an account and a live agent of this machine, ready within a minute.
+//! `signalbox demo`: a service with an account, a live agent of this machine, and a simulated fleet with a past.
+//!
+//! - `cast`: the servers, their roles and troubles; `services`: their containers
+//! - `course`, `gauges`, `processes`, `containers`, `journal`, `shell`: what they measure and answer, as pure functions of the
+//!   server and the time, with `incidents` and `noise`
+//! - `past`: writes their history; `stories`, `chronicle`: what people saw and did
+//! - `agent`: their agents, which speak the real protocol and run nothing
+//! - `account`: accounts, servers and keys
 
-mod simulated;
+mod account;
+mod agent;
+mod cast;
+mod chronicle;
+mod containers;
+mod course;
+mod gauges;
+mod incidents;
+mod journal;
+mod noise;
+mod past;
+mod processes;
+mod services;
+mod shell;
+mod stories;
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use secrecy::{ExposeSecret, SecretString};
+use signalbox_protocol::Timestamp;
 use tempfile::TempDir;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
-use uuid::Uuid;
+use uuid::{Builder, Uuid};
 
-use crate::audit::{Actor, Entry, action};
-use crate::auth::account::{AccountError, Origin};
-use crate::auth::api_key;
-use crate::auth::setup::Via;
-use crate::change::Change;
+use self::agent::{SimulatedAgent, Site};
+use self::cast::{Machine, fleet};
+use self::course::Course;
+use self::past::Simulated;
+use crate::audit::Actor;
 use crate::config::Config;
-use crate::effects;
-use crate::random;
 use crate::startup::{Application, StartupError};
 use crate::state::State;
-use crate::store::{NewApiKey, NewServer, NewUser, PageRequest, ServerFilter, StoreError};
+use crate::store::NewServer;
 
-const USERNAME: &str = "demo";
-const EMAIL: &str = "demo@example.com";
+pub use cast::CAST_SIZE;
 
 /// How long the greeting waits for the first sample.
 const FIRST_SAMPLE: Duration = Duration::from_secs(10);
+
+/// The name of the server that is real.
+const THIS_MACHINE: &str = "this machine";
 
 /// A running demo.
 pub struct Demo {
     address: SocketAddr,
     password: SecretString,
     server_id: Uuid,
+    fleet: u16,
     service: JoinHandle<Result<(), StartupError>>,
     stop_service: oneshot::Sender<()>,
     stop_agents: watch::Sender<bool>,
     agents: Vec<JoinHandle<()>>,
+    /// Writes the history of the simulated servers.
+    author: Option<JoinHandle<()>>,
     _directory: Option<TempDir>,
 }
 
-/// Starts the service, the account, this machine's agent and `fleet` simulated servers.
+/// What the stories are about, and who tells them.
+struct Scene<'a> {
+    state: &'a State,
+    course: Course,
+    owner_id: Uuid,
+    visitor: Actor,
+    colleague: Actor,
+    servers: &'a [Simulated],
+}
+
+/// Starts the service, the accounts, this machine's agent and `fleet` simulated servers.
 pub async fn prepare(listen: SocketAddr, data_dir: Option<PathBuf>, fleet: u16) -> anyhow::Result<Demo> {
     let directory = data_dir.is_none().then(tempfile::tempdir).transpose().context("cannot make a data directory")?;
     let data_dir = data_dir.or_else(|| directory.as_ref().map(|directory| directory.path().to_owned()));
@@ -54,19 +91,19 @@ pub async fn prepare(listen: SocketAddr, data_dir: Option<PathBuf>, fleet: u16) 
 
     let (stop_service, stopped) = oneshot::channel();
     let service = actix_web::rt::spawn(application.run_until_stopped(async move { _ = stopped.await }));
-    let (user_id, password) = account(&state).await?;
+    let (owner_id, password) = account::visitor(&state).await?;
 
     let (stop_agents, stopping) = watch::channel(false);
-    let mut agents = Vec::new();
-    let (server_id, key) = server(&state, user_id, "this machine").await?;
+    let known = account::servers(&state, owner_id).await?;
+    let server_id = match known.get(THIS_MACHINE) {
+        Some(server) => server.record.id,
+        None => account::create(&state, this_machine(owner_id)).await?,
+    };
+    let (_, key) = account::key(&state, owner_id, server_id).await?;
     let config = signalbox_agent::Config::new(&dial(address), key.expose_secret())?;
-    agents.push(actix_web::rt::spawn(watch_over(signalbox_agent::run(config, until(stopping.clone())))));
-    for number in 1..=fleet {
-        let (_, key) = server(&state, user_id, &format!("simulated-{number:03}")).await?;
-        let config = signalbox_agent::Config::new(&dial(address), key.expose_secret())?;
-        let agent = simulated::run(config, number, until(stopping.clone()));
-        agents.push(actix_web::rt::spawn(watch_over(agent)));
-    }
+    let mut agents = vec![actix_web::rt::spawn(watch_over(signalbox_agent::run(config, until(stopping.clone()))))];
+    let Fleet { simulated, author } = start_fleet(&state, owner_id, fleet, reachable(address), &stopping).await?;
+    agents.extend(simulated);
 
     let first_sample = async {
         while state.fleet.latest(server_id).is_none() {
@@ -76,25 +113,146 @@ pub async fn prepare(listen: SocketAddr, data_dir: Option<PathBuf>, fleet: u16) 
     if tokio::time::timeout(FIRST_SAMPLE, first_sample).await.is_err() {
         tracing::warn!("the agent of this machine has not sent a sample yet");
     }
-    Ok(Demo { address, password, server_id, service, stop_service, stop_agents, agents, _directory: directory })
+    let _directory = directory;
+    Ok(Demo { address, password, server_id, fleet, service, stop_service, stop_agents, agents, author, _directory })
+}
+
+/// The tasks of the simulated servers.
+struct Fleet {
+    simulated: Vec<JoinHandle<()>>,
+    author: Option<JoinHandle<()>>,
+}
+
+/// Creates the simulated servers that do not exist yet, with their past, and starts their agents.
+async fn start_fleet(
+    state: &State,
+    owner_id: Uuid,
+    count: u16,
+    address: SocketAddr,
+    stopping: &watch::Receiver<bool>,
+) -> anyhow::Result<Fleet> {
+    if count == 0 {
+        return Ok(Fleet { simulated: Vec::new(), author: None });
+    }
+    let known = account::servers(state, owner_id).await?;
+    let machines: Vec<Arc<Machine>> = fleet(count).into_iter().map(Arc::new).collect();
+    // Every story refers to the first start, which the servers of kept data remember.
+    let first = machines.iter().find_map(|machine| known.get(&machine.name));
+    let began = first.map(|server| Timestamp::from(server.record.created_at).plus_millis(past::DAYS * 86_400_000));
+    let course = Course { began_ms: began.unwrap_or_else(Timestamp::now).as_millis() };
+    let (mut servers, mut new, mut keys) = (Vec::new(), Vec::new(), Vec::new());
+    for machine in machines {
+        let server_id = match known.get(&machine.name) {
+            Some(server) => server.record.id,
+            None => {
+                let id = account::create(state, simulated_server(owner_id, &machine)).await?;
+                new.push((id, machine.clone()));
+                id
+            }
+        };
+        keys.push(account::key(state, owner_id, server_id).await?);
+        servers.push((server_id, machine));
+    }
+    let colleague_id = account::colleague(state).await?;
+    let scene = Scene {
+        state,
+        course,
+        owner_id,
+        visitor: actor(owner_id, &account::VISITOR),
+        colleague: actor(colleague_id, &account::COLLEAGUE),
+        servers: &new,
+    };
+    // Servers that join those of an earlier start have their values from now on, because the stories have been told.
+    let is_first = began.is_none();
+    if is_first {
+        for ((server_id, machine), (key_id, _)) in servers.iter().zip(&keys) {
+            if !incidents::is_heard(machine, 0.0) {
+                let site = Site { course, machine: machine.clone(), stopped: HashSet::new() };
+                chronicle::leave(&scene, *server_id, *key_id, &site.info()).await?;
+            }
+        }
+        state.store.backdate_accounts(&[owner_id, colleague_id], course.at(-24.0 * past::DAYS as f64)).await?;
+        chronicle::commands(&scene).await?;
+        stories::write(&scene).await?;
+        // Last, because the agents connect after it.
+        chronicle::events(&scene).await?;
+    }
+    let mut simulated = Vec::new();
+    for ((_, machine), (_, key)) in servers.iter().zip(keys) {
+        if incidents::is_heard(machine, 0.0) {
+            let site = Site { course, machine: machine.clone(), stopped: HashSet::new() };
+            let agent = agent::run(SimulatedAgent { site, address, key }, until(stopping.clone()));
+            simulated.push(actix_web::rt::spawn(agent));
+        }
+    }
+    let author = is_first.then(|| actix_web::rt::spawn(write_past(state.clone(), course, servers)));
+    Ok(Fleet { simulated, author })
+}
+
+async fn write_past(state: State, course: Course, servers: Vec<Simulated>) {
+    if let Err(error) = past::write(&state.store, course, &servers).await {
+        tracing::error!(%error, "the history of the simulated servers could not be written");
+    }
+}
+
+fn this_machine(owner_id: Uuid) -> NewServer {
+    NewServer {
+        owner_id,
+        name: THIS_MACHINE.to_owned(),
+        host: Ipv4Addr::LOCALHOST.to_string(),
+        port: 22,
+        description: "Real: the machine that runs this demo".to_owned(),
+        tags: vec!["real".to_owned()],
+    }
+}
+
+fn simulated_server(owner_id: Uuid, machine: &Machine) -> NewServer {
+    NewServer {
+        owner_id,
+        name: machine.name.clone(),
+        host: machine.address.clone(),
+        port: 22,
+        description: machine.description.clone(),
+        tags: machine.tags.clone(),
+    }
+}
+
+fn actor(user_id: Uuid, person: &account::Person) -> Actor {
+    let address = Ipv4Addr::LOCALHOST.to_string();
+    Actor { user_id: Some(user_id), username: person.username.into(), login_id: None, address }
+}
+
+/// An id that sorts by this time.
+fn id_at(at: Timestamp, salt: u64) -> Uuid {
+    let mut bytes = [0; 10];
+    let mixed = noise::mix(salt, at.as_millis().cast_unsigned()).to_be_bytes();
+    bytes.iter_mut().zip(mixed).for_each(|(byte, mixed)| *byte = mixed);
+    Builder::from_unix_timestamp_millis(at.as_millis().unsigned_abs(), &bytes).into_uuid()
 }
 
 impl Demo {
     /// The text for newcomers: the address, the account, and commands to paste.
     pub fn greeting(&self) -> String {
         let (base, password, id) = (dial(self.address), self.password.expose_secret(), self.server_id);
+        let username = account::VISITOR.username;
+        let simulated = match self.fleet {
+            0 => String::new(),
+            1 => " 1 other server is simulated.".to_owned(),
+            count => format!(" {count} other servers are simulated."),
+        };
         format!(
             r#"
-Signalbox is running, and an agent of this machine is connected. Open the address in a browser:
+Signalbox is running, and an agent of this machine is connected.{simulated}
+Open the address in a browser:
 
   address    {base}
-  user name  {USERNAME}
+  user name  {username}
   password   {password}
   API        {base}/docs   (Authorize signs you in)   {base}/redoc
 
 Or paste this to watch this machine's numbers move:
 
-  TOKEN=$(curl -s {base}/api/v1/auth/login -d username={USERNAME} -d password={password} \
+  TOKEN=$(curl -s {base}/api/v1/auth/login -d username={username} -d password={password} \
     | sed 's/.*"access_token":"\([^"]*\)".*/\1/')
   curl -s -H "Authorization: Bearer $TOKEN" {base}/api/v1/servers; echo
   for i in 1 2 3; do curl -s -H "Authorization: Bearer $TOKEN" {base}/api/v1/metrics/{id} \
@@ -112,6 +270,10 @@ Press Ctrl-C to stop it."#
             () = &mut stop => {}
             ended = &mut service => return Ok(ended??),
         }
+        // What it has not written yet would be the history of a demo that nobody looks at any more.
+        if let Some(author) = self.author {
+            author.abort();
+        }
         _ = self.stop_agents.send(true);
         for agent in self.agents {
             agent.await?;
@@ -121,71 +283,14 @@ Press Ctrl-C to stop it."#
     }
 }
 
-/// The demo's account with a new password; it may exist already if the data directory was kept.
-async fn account(state: &State) -> anyhow::Result<(Uuid, SecretString)> {
-    let password = SecretString::from(format!("{:016x}", u64::from_be_bytes(random::bytes::<8>()?)));
-    let new = NewUser {
-        id: Uuid::now_v7(),
-        email: EMAIL.to_owned(),
-        username: USERNAME.to_owned(),
-        full_name: "Demo".to_owned(),
-        password_hash: String::new(),
-    };
-    let origin = Origin {
-        user_agent: "signalbox demo".to_owned(),
-        address: Ipv4Addr::LOCALHOST.to_string(),
-        connection: 0,
-        via: Via::Direct,
-    };
-    let setup_code = Some(state.accounts.setup.code().clone());
-    match state.accounts.register(new, password.clone(), setup_code, origin).await {
-        Ok((user, _)) => Ok((user.id, password)),
-        Err(AccountError::Store(StoreError::UsernameTaken | StoreError::EmailTaken)) => {
-            let user = state.store.find_user_by_name(USERNAME).await?.context("the demo account has disappeared")?;
-            let entry = Entry::new(action::PASSWORD_RESET, user.id, Actor::command_line());
-            let ended = state.accounts.set_password(entry, password.clone(), None, None).await?;
-            effects::commit(state, Change::PasswordChanged { user_id: user.id, ended }).await;
-            Ok((user.id, password))
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// A server with this name and a new key.
-async fn server(state: &State, owner_id: Uuid, name: &str) -> anyhow::Result<(Uuid, SecretString)> {
-    let filter = ServerFilter { text: Some(name.to_owned()), ..ServerFilter::default() };
-    let found = state.store.list_servers(owner_id, filter, PageRequest { limit: 1, offset: 0 }).await?;
-    let server_id = match found.items.into_iter().next() {
-        Some(server) => server.record.id,
-        None => {
-            let new = NewServer {
-                owner_id,
-                name: name.to_owned(),
-                host: Ipv4Addr::LOCALHOST.to_string(),
-                port: 22,
-                description: String::new(),
-                tags: vec!["demo".to_owned()],
-            };
-            state.store.create_server(new, Actor::command_line()).await?.record.id
-        }
-    };
-    let fresh = api_key::generate()?;
-    let new = NewApiKey {
-        owner_id,
-        server_id,
-        name: "demo".to_owned(),
-        prefix: fresh.prefix,
-        digest: fresh.digest,
-        expires_at: None,
-    };
-    state.store.create_api_key(new, Actor::command_line()).await?;
-    Ok((server_id, fresh.key))
-}
-
 /// The address to connect to a service that listens on `listening`.
-fn dial(listening: SocketAddr) -> String {
+fn reachable(listening: SocketAddr) -> SocketAddr {
     let ip = if listening.ip().is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { listening.ip() };
-    format!("http://{}", SocketAddr::new(ip, listening.port()))
+    SocketAddr::new(ip, listening.port())
+}
+
+fn dial(listening: SocketAddr) -> String {
+    format!("http://{}", reachable(listening))
 }
 
 async fn until(mut stopping: watch::Receiver<bool>) {
@@ -196,5 +301,18 @@ async fn watch_over(agent: impl Future<Output = signalbox_agent::Exit>) {
     let exit = agent.await;
     if exit != signalbox_agent::Exit::Stopped {
         tracing::error!(%exit, "an agent of the demo has ended");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_sort_by_their_times() {
+        let [early, late] = [1_000, 2_000].map(|ms| id_at(Timestamp::from_millis(ms), 7));
+
+        assert!(early < late);
+        assert_eq!(early.get_version_num(), 7);
     }
 }

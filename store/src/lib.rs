@@ -44,6 +44,7 @@ mod instances;
 mod logins;
 mod offline_servers;
 mod outbox;
+mod past;
 mod progress;
 mod quotas;
 mod reach;
