@@ -18,7 +18,6 @@ use crate::config::{
     Config, EVENT_DAYS, MIN_FREE_BYTES, MIN_PASSWORD_ITERATIONS, NatsConfig, PASSWORD_ITERATIONS, Registration,
     Retention, WebInterface,
 };
-use crate::demo::CAST_SIZE;
 use crate::health::{HealthError, Question, url_of};
 use crate::networks::network;
 use crate::observe::LogFormat;
@@ -76,7 +75,7 @@ impl Cli {
 pub enum Command {
     /// Run the service (also what happens without a command)
     Serve(Box<ServeArgs>),
-    /// Run the service with a ready account and a live agent of this machine
+    /// Run the service with a ready account, a live agent of this machine and a simulated fleet
     Demo(Box<DemoArgs>),
     /// Ask a running service how it is; exit code 0 means well, 1 means not
     Health(HealthArgs),
@@ -261,7 +260,7 @@ pub struct DemoArgs {
     #[arg(long, env = "SIGNALBOX_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Simulated servers in addition to this machine, with 30 days of history; 0: only this machine
-    #[arg(long, value_name = "N", default_value_t = CAST_SIZE, value_parser = whole::<u16>(0, 1_000))]
+    #[arg(long, value_name = "N", default_value_t = 24, value_parser = whole::<u16>(0, 1_000))]
     pub fleet: u16,
     /// What to log: error, warn, info, debug, trace, off, or a filter such as info,signalbox=debug
     #[arg(long, env = "SIGNALBOX_LOG", value_name = "FILTER", default_value = "warn", value_parser = log_filter)]

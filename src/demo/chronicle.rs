@@ -8,6 +8,7 @@ use super::cast::{Incident, Machine};
 use super::containers::find;
 use super::course::container_id;
 use super::incidents::{DEPLOYED, FLAP_MS, FLAP_UP_MS, LAST_OOM, LEAK_HOURS, OFFLINE_SINCE, is_heard};
+use super::noise::mix;
 use super::past::{DAYS, Simulated};
 use super::services::{FLAPPING, LEAKING};
 use super::shell::{self, Answer, Host};
@@ -78,8 +79,8 @@ fn presence(scene: &Scene<'_>, server_id: Uuid, machine: &Machine, events: &mut 
     let (down, up) = (Timestamp::from_millis(booted - DOWN_MS), Timestamp::from_millis(booted + 9_000));
     add(presence_kind::OFFLINE, down, json!({ "reason": "disconnected" }));
     add(presence_kind::ONLINE, up, json!({}));
-    add("reboot", up, json!({ "boot_id": { "from": "earlier", "to": "present" } }));
-    add("kernel", up, json!({ "from": "an earlier one", "to": machine.os.kernel }));
+    let [from, to] = [1, 2].map(|boot| format!("{:016x}", mix(machine.seed, boot)));
+    add("reboot", up, json!({ "boot_id": { "from": from, "to": to } }));
     if is_heard(machine, 0.0) {
         // As if the service had been restarted this moment: the agents take it back.
         add(presence_kind::UNWATCHED, Timestamp::now(), json!({ "reason": "service_stopped" }));

@@ -48,8 +48,6 @@ use crate::startup::{Application, StartupError};
 use crate::state::State;
 use crate::store::NewServer;
 
-pub use cast::CAST_SIZE;
-
 /// How long the greeting waits for the first sample.
 const FIRST_SAMPLE: Duration = Duration::from_secs(10);
 
@@ -113,8 +111,18 @@ pub async fn prepare(listen: SocketAddr, data_dir: Option<PathBuf>, fleet: u16) 
     if tokio::time::timeout(FIRST_SAMPLE, first_sample).await.is_err() {
         tracing::warn!("the agent of this machine has not sent a sample yet");
     }
-    let _directory = directory;
-    Ok(Demo { address, password, server_id, fleet, service, stop_service, stop_agents, agents, author, _directory })
+    Ok(Demo {
+        address,
+        password,
+        server_id,
+        fleet,
+        service,
+        stop_service,
+        stop_agents,
+        agents,
+        author,
+        _directory: directory,
+    })
 }
 
 /// The tasks of the simulated servers.

@@ -1,6 +1,10 @@
 //! `signalbox demo`: what a newcomer gets, and whether its output is true.
 
+use std::collections::BTreeSet;
 use std::fs;
+
+use serde_json::{Value, json};
+use signalbox_protocol::Timestamp;
 
 use crate::support::command_line::{Launched, signalbox};
 use crate::support::{Client, eventually, text_of};
@@ -62,18 +66,149 @@ async fn a_demo_shows_this_machine_and_its_fleet_to_the_printed_account() {
 #[actix_web::test]
 async fn a_demo_on_kept_data_comes_back_with_the_same_server() {
     let data = tempfile::tempdir().unwrap();
-    let arguments = ["--data-dir", data.path().to_str().unwrap()];
+    let arguments = ["--fleet", "1", "--data-dir", data.path().to_str().unwrap()];
     let mut ids = Vec::new();
 
     for _ in 0..2 {
         let (demo, greeting) = greeted(&arguments).await;
         let (client, token) = signed_in(&greeting).await;
         let servers = client.get("/servers").bearer(&token).expect(200).await;
-        assert_eq!(servers.as_array().unwrap().len(), 1, "{servers}");
-        ids.push(text_of(&servers[0]["id"]));
+        let listed: Vec<(String, String)> =
+            servers.as_array().unwrap().iter().map(|it| (text_of(&it["name"]), text_of(&it["id"]))).collect();
+        assert_eq!(listed.len(), 2, "{servers}");
+        ids.push(listed);
         demo.signal("INT");
         assert_eq!(demo.outcome().await.code, Some(0));
     }
 
     assert_eq!(ids[0], ids[1]);
+}
+
+/// A running demo with the servers of its stories, and what it knows of them.
+struct Fleet {
+    demo: Launched,
+    client: Client,
+    token: String,
+    servers: Vec<Value>,
+}
+
+impl Fleet {
+    /// Seven servers: enough for the full disk, the leak and the container that dies.
+    async fn start() -> Self {
+        let (demo, greeting) = greeted(&["--fleet", "7"]).await;
+        let (client, token) = signed_in(&greeting).await;
+        let servers = client.get("/servers").bearer(&token).expect(200).await.as_array().unwrap().clone();
+        Self { demo, client, token, servers }
+    }
+
+    fn id(&self, name: &str) -> String {
+        let found = self.servers.iter().find(|server| server["name"] == name);
+        text_of(&found.unwrap_or_else(|| panic!("no {name}"))["id"])
+    }
+
+    async fn read(&self, path: impl AsRef<str>) -> Value {
+        self.client.get(path).bearer(&self.token).expect(200).await
+    }
+
+    async fn run(&self, name: &str, command: &str) -> Value {
+        let path = format!("/commands/{}", self.id(name));
+        self.client.post(path).bearer(&self.token).json(json!({ "command": command })).expect(200).await
+    }
+
+    async fn is_connected(&self, name: &str) {
+        let path = format!("/metrics/{}", self.id(name));
+        eventually("the server is measured", async || {
+            (self.client.get(&path).bearer(&self.token).send().await.status == 200).then_some(())
+        })
+        .await;
+    }
+
+    async fn stop(self) {
+        self.demo.signal("TERM");
+        assert_eq!(self.demo.outcome().await.code, Some(0));
+    }
+}
+
+#[actix_web::test]
+async fn a_simulated_server_has_a_past_in_every_day_and_says_that_it_is_simulated() {
+    let fleet = Fleet::start().await;
+    let web = fleet.servers.iter().find(|server| server["name"] == "web-eu-1").unwrap();
+    let start = Timestamp::now().plus_millis(-29 * 86_400_000);
+    let path = format!("/metrics/{}/series?names=cpu_percent&max_points=2000&start={start}", fleet.id("web-eu-1"));
+
+    let days = eventually("every day has points", async || {
+        let series = fleet.read(&path).await;
+        let times = series["timestamps"].as_array().unwrap().iter();
+        let values = series["series"]["cpu_percent"]["avg"].as_array()?.iter();
+        let days: BTreeSet<i64> = times
+            .zip(values)
+            .filter(|(_, value)| value.is_number())
+            .map(|(time, _)| time.as_i64().unwrap() / 86_400_000)
+            .collect();
+        (days.len() >= 29).then_some(days)
+    })
+    .await;
+
+    assert!(days.iter().zip(days.iter().skip(1)).all(|(day, next)| day + 1 == *next), "{days:?}");
+    assert!(text_of(&web["description"]).starts_with("Simulated"), "{web}");
+    assert!(web["tags"].as_array().unwrap().contains(&json!("demo")), "{web}");
+    let (created, now) = (Timestamp::parse(&text_of(&web["created_at"])).unwrap(), Timestamp::now());
+    assert!(now.millis_since(created) > 29 * 86_400_000, "{web}");
+    fleet.stop().await;
+}
+
+#[actix_web::test]
+async fn the_stories_of_a_demo_are_in_its_alerts_events_and_commands() {
+    let fleet = Fleet::start().await;
+
+    let firing = fleet.read("/alerts?status=active").await;
+    let past = fleet.read(format!("/alerts?status=resolved&server_id={}", fleet.id("app-eu-2"))).await;
+    let story = fleet.read(format!("/alerts/{}", text_of(&past[0]["id"]))).await;
+    let events = fleet.read(format!("/servers/{}/events?kind=container", fleet.id("app-eu-2"))).await;
+    let commands = fleet.read(format!("/commands/{}", fleet.id("web-eu-1"))).await;
+    let silences = fleet.read("/alerts/silences").await;
+
+    let of = |name: &str| firing.as_array().unwrap().iter().filter(|it| it["server_id"] == fleet.id(name)).count();
+    assert_eq!((of("logs-1"), of("nas")), (1, 1), "{firing}");
+    assert_eq!(past.as_array().unwrap().len(), 3, "{past}");
+    let kinds: Vec<String> = story["timeline"].as_array().unwrap().iter().map(|it| text_of(&it["kind"])).collect();
+    assert_eq!(kinds, ["triggered", "acknowledged", "note", "resolved"], "{story}");
+    assert_eq!(story["timeline"][1]["username"], "mira", "{story}");
+    assert!(events.as_array().unwrap().iter().any(|event| event["detail"]["action"] == "oom"), "{events}");
+    assert!(commands.as_array().unwrap().len() >= 4, "{commands}");
+    assert_eq!(silences.as_array().unwrap().len(), 1, "{silences}");
+    fleet.stop().await;
+}
+
+#[actix_web::test]
+async fn simulated_servers_answer_commands_and_questions_about_containers_and_logs() {
+    let fleet = Fleet::start().await;
+    fleet.is_connected("web-eu-1").await;
+    let web = fleet.id("web-eu-1");
+
+    let uptime = fleet.run("web-eu-1", "uptime").await;
+    let unknown = fleet.run("web-eu-1", "no-such-program").await;
+    let containers = fleet.read(format!("/docker/{web}/containers")).await;
+    let logs = fleet.read(format!("/docker/{web}/containers/shop/logs?tail=20")).await;
+    let stats = fleet.read(format!("/docker/{web}/containers/shop/stats")).await;
+    let stop = format!("/docker/{web}/containers/nginx/stop");
+    let stopped = fleet.client.post(stop).bearer(&fleet.token).expect(200).await;
+    let path = format!("/metrics/{web}/processes");
+    let processes = eventually("its processes are stored", async || {
+        let answer = fleet.client.get(&path).bearer(&fleet.token).send().await;
+        (answer.status == 200).then(|| answer.json())
+    })
+    .await;
+
+    assert_eq!((&uptime["status"], &uptime["exit_code"]), (&json!("succeeded"), &json!(0)), "{uptime}");
+    assert!(text_of(&uptime["stdout"]).contains("load average:"), "{uptime}");
+    assert_eq!(unknown["exit_code"], 127, "{unknown}");
+    assert_eq!(unknown["stderr"], "sh: 1: no-such-program: not found\n", "{unknown}");
+    let names: Vec<String> = containers.as_array().unwrap().iter().map(|it| text_of(&it["name"])).collect();
+    assert_eq!(names, ["nginx", "shop", "metrics-proxy"], "{containers}");
+    assert_eq!(text_of(&logs["logs"]).lines().count(), 20, "{logs}");
+    assert!(stats["memory_bytes"].as_u64().unwrap() > 0, "{stats}");
+    assert_eq!(stopped["state"], "exited", "{stopped}");
+    assert!(!processes["by_cpu"].as_array().unwrap().is_empty(), "{processes}");
+    fleet.stop().await;
 }

@@ -1,0 +1,183 @@
+// Takes the pictures of the README: starts the demo, waits for its history, and photographs its pages, each as one file.
+//
+//   node pictures/take.mjs PROGRAM DIRECTORY [NAME...]
+//
+// PROGRAM is `signalbox`, DIRECTORY is where the pictures go. With names it takes only those.
+
+import { chromium } from '@playwright/test';
+import { spawn } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const SIZE = { width: 1200, height: 750 };
+/** Twice as many pixels, for sharp screens. */
+const SCALE = 2;
+/** Between 0 and 1: above it, files grow and nobody sees a difference. */
+const QUALITY = 0.82;
+/** How long the service and the history may take. */
+const PATIENCE_MS = 240_000;
+/** Live charts begin to move after the first samples. */
+const SETTLE_MS = 6_000;
+
+/** The pictures: name, and the address that it shows. */
+const PICTURES = [
+  ['fleet', () => '/'],
+  ['timeline', () => '/timeline'],
+  ['server', ({ server }) => `/servers/${server('db-primary')}`],
+  ['incident', ({ alert }) => `/alerts/${alert('app-eu-2')}`],
+  ['alerts', () => '/alerts'],
+  ['containers', ({ server }) => `/servers/${server('web-eu-1')}/containers`],
+  ['logs', ({ server }) => `/servers/${server('app-eu-2')}/logs`],
+  ['run', ({ batch }) => `/run/${batch()}`],
+  ['explore', () => '/explore'],
+];
+
+const [program, directory, ...only] = process.argv.slice(2);
+if (!program || !directory) throw new Error('usage: node pictures/take.mjs PROGRAM DIRECTORY [NAME...]');
+
+/** Resolves with what `attempt` returns, as soon as that is something. */
+async function eventually(what, attempt) {
+  const deadline = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const found = await attempt();
+    if (found) return found;
+    if (Date.now() > deadline) throw new Error(`it took too long until ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 250));
+  }
+}
+
+function startDemo() {
+  const demo = spawn(program, ['demo', '--listen', '127.0.0.1:0', '--log', 'error'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let said = '';
+  demo.stdout.on('data', (part) => (said += part));
+  const greeting = eventually('the demo says where it is', () => {
+    if (demo.exitCode !== null) throw new Error(`the demo ended with ${demo.exitCode}`);
+    return said.includes('Ctrl-C') && said;
+  });
+  return { demo, greeting };
+}
+
+function told(greeting, label) {
+  const line = greeting.split('\n').find((line) => line.trim().startsWith(label));
+  const value = line?.trim().slice(label.length).trim().split(' ')[0];
+  if (!value) throw new Error(`the greeting has no ${label}`);
+  return value;
+}
+
+/** The service's API for one account. */
+async function signIn(base, username, password) {
+  const answer = await fetch(`${base}/api/v1/auth/login`, {
+    method: 'POST',
+    body: new URLSearchParams({ username, password }),
+  });
+  const { access_token: token } = await answer.json();
+  return async (path) => {
+    const answer = await fetch(`${base}/api/v1${path}`, { headers: { Authorization: `Bearer ${token}` } });
+    if (!answer.ok) throw new Error(`${path} answers ${answer.status}`);
+    return answer.json();
+  };
+}
+
+/** What the addresses of the pictures need. */
+async function look(read) {
+  const servers = await read('/servers?limit=500');
+  const server = (name) => {
+    const found = servers.find((it) => it.name === name);
+    if (!found) throw new Error(`the demo has no ${name}`);
+    return found.id;
+  };
+  const resolved = await read('/alerts?status=resolved&limit=500');
+  const batches = await read('/commands/batches');
+  return {
+    server,
+    alert: (name) => resolved.find((it) => it.server_id === server(name))?.id,
+    batch: () => batches[0]?.batch_id ?? batches[0]?.id,
+  };
+}
+
+/** The history is written from the newest to the oldest: this is the last of it. */
+async function historyIsWritten(read, server) {
+  const day = 86_400_000;
+  const start = new Date(Math.floor(Date.now() / day) * day - 7 * day);
+  const end = new Date(start.getTime() + day - 1);
+  const query = `start=${start.toISOString()}&end=${end.toISOString()}&resolution=60&names=cpu_percent`;
+  await eventually('the history is written', async () => {
+    const { timestamps } = await read(`/metrics/${server('staging')}/series?${query}`);
+    return timestamps.length >= 1_400;
+  });
+}
+
+async function signInPage(page, base, username, password) {
+  await page.goto(`${base}/sign-in`);
+  await page.locator('input[autocomplete="username"], input[name="username"]').first().fill(username);
+  await page.locator('input[type="password"]').first().fill(password);
+  await page.locator('form button[type="submit"], form button:not([type])').first().click();
+  await page.waitForURL((url) => !url.pathname.startsWith('/sign-in'));
+}
+
+/** Chromium writes WebP by itself, but not as a screenshot. */
+async function asWebp(blank, png) {
+  const url = await blank.evaluate(
+    async ([source, quality]) => {
+      const image = new Image();
+      image.src = source;
+      await image.decode();
+      const canvas = document.createElement('canvas');
+      canvas.width = image.naturalWidth;
+      canvas.height = image.naturalHeight;
+      canvas.getContext('2d').drawImage(image, 0, 0);
+      return canvas.toDataURL('image/webp', quality);
+    },
+    [`data:image/png;base64,${png.toString('base64')}`, QUALITY],
+  );
+  return Buffer.from(url.slice(url.indexOf(',') + 1), 'base64');
+}
+
+/** Photographs one address; false where this build has no such page. */
+async function take(page, blank, base, name, path) {
+  const answer = await page.goto(`${base}${path}`);
+  if (answer?.status() === 404) return false;
+  await page.waitForLoadState('networkidle');
+  await page.waitForFunction(() => !document.querySelector('[aria-busy="true"]'), undefined, { timeout: 30_000 });
+  await page.evaluate(() => document.fonts.ready);
+  await page.waitForTimeout(SETTLE_MS);
+  await page.mouse.move(0, 0);
+  const webp = await asWebp(blank, await page.screenshot({ animations: 'disabled', caret: 'hide' }));
+  writeFileSync(join(directory, `${name}.webp`), webp);
+  return true;
+}
+
+const { demo, greeting } = startDemo();
+let browser;
+try {
+  const said = await greeting;
+  const [base, username, password] = ['address', 'user name', 'password'].map((label) => told(said, label));
+  const read = await signIn(base, username, password);
+  const known = await look(read);
+  await historyIsWritten(read, known.server);
+  browser = await chromium.launch({
+    executablePath: process.env.SIGNALBOX_CHROMIUM ?? '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-gpu', '--hide-scrollbars'],
+  });
+  const context = await browser.newContext({
+    viewport: SIZE,
+    deviceScaleFactor: SCALE,
+    colorScheme: 'light',
+    reducedMotion: 'reduce',
+    locale: 'en-GB',
+    timezoneId: 'UTC',
+  });
+  const [page, blank] = [await context.newPage(), await context.newPage()];
+  await signInPage(page, base, username, password);
+  mkdirSync(directory, { recursive: true });
+  for (const [name, path] of PICTURES.filter(([name]) => only.length === 0 || only.includes(name))) {
+    const address = path(known);
+    const isTaken = !address.endsWith('/undefined') && (await take(page, blank, base, name, address));
+    console.log(isTaken ? `${name}.webp` : `${name}: this build has no ${address}`);
+  }
+} finally {
+  await browser?.close();
+  demo.kill('SIGTERM');
+}
