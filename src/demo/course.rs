@@ -9,7 +9,7 @@ use super::incidents::{
     backup_seconds, drive_celsius, filled_percent, flapping_runs, flapping_since, has_errors, is_backing_up,
     is_deploying, leaked_percent,
 };
-use super::noise::{mix, smooth, unit};
+use super::noise::{mix, seed_of, smooth, unit};
 use super::services::{FLAPPING, LEAKING, Service};
 
 pub const HOUR_MS: f64 = 3_600_000.0;
@@ -36,8 +36,6 @@ pub struct Course {
 struct Moment {
     seconds: f64,
     hours: f64,
-    /// From 0, the quietest, to 1.
-    wave: f64,
     /// In percent of all cores.
     cpu: f64,
     /// In percent.
@@ -113,15 +111,14 @@ impl Course {
         let seconds = at_ms as f64 / 1_000.0;
         let booted = self.booted_ms(machine, at_ms) as f64 / 1_000.0;
         let hours = self.hours(at_ms);
-        let wave = wave(machine, seconds);
+        let load = wave(machine, seconds);
         let cpu = (slow_cpu(machine, seconds) + quick_cpu(machine, seconds) + trouble_cpu(machine, seconds, hours))
             .clamp(0.3, 99.4);
         Moment {
             seconds,
             hours,
-            wave,
             cpu,
-            memory: memory_percent(machine, seconds, hours, wave),
+            memory: memory_percent(machine, seconds, hours, load),
             carried: carried(machine, seconds) - carried(machine, booted),
             backups: backup_seconds(seconds) - backup_seconds(booted),
         }
@@ -129,8 +126,8 @@ impl Course {
 
     fn containers(self, machine: &Machine, moment: &Moment, at_ms: i64, memory_used: u64) -> Vec<ContainerUsage> {
         let running = machine.services.iter().filter(|service| runs(machine, service, at_ms));
-        let usage = |(place, service): (usize, &Service)| {
-            let noise = 1.0 + 0.16 * smooth(machine.seed ^ (40 + place as u64), moment.seconds, 55.0);
+        let usage = |service: &Service| {
+            let noise = 1.0 + 0.16 * smooth(machine.seed ^ seed_of(service.name), moment.seconds, 55.0);
             let cpu = moment.cpu * f64::from(machine.cores) * service.cpu_share / 100.0 * noise;
             let memory = memory_used as f64 * service.memory_share / 100.0;
             let is_leaking = machine.incident == Incident::Leak && service.name == LEAKING;
@@ -147,7 +144,7 @@ impl Course {
                 network_tx_bytes: (machine.role.traffic().1 * since_start) as u64,
             }
         };
-        running.enumerate().map(usage).collect()
+        running.map(usage).collect()
     }
 
     /// What the open series follow: the load, from 0 to 1, and whether requests fail.
@@ -170,7 +167,7 @@ pub fn runs(machine: &Machine, service: &Service, at_ms: i64) -> bool {
 
 /// The whole id of a container.
 pub fn container_id(machine: &Machine, name: &str) -> String {
-    let seed = super::noise::seed_of(name) ^ machine.seed;
+    let seed = seed_of(name) ^ machine.seed;
     (0..4).map(|part| format!("{:016x}", mix(seed, part))).collect()
 }
 
@@ -236,12 +233,12 @@ fn trouble_cpu(machine: &Machine, seconds: f64, hours: f64) -> f64 {
     more
 }
 
-fn memory_percent(machine: &Machine, seconds: f64, hours: f64, wave: f64) -> f64 {
+fn memory_percent(machine: &Machine, seconds: f64, hours: f64, load: f64) -> f64 {
     if machine.incident == Incident::Leak {
         return (leaked_percent(hours) + 0.3 * smooth(machine.seed ^ 5, seconds, 120.0)).clamp(1.0, 98.5);
     }
     let slow = 2.5 * smooth(machine.seed ^ 5, seconds, 5_400.0) + 0.4 * smooth(machine.seed ^ 6, seconds, 50.0);
-    (machine.role.memory() + slow + 5.0 * (wave - 0.5)).clamp(1.0, 96.0)
+    (machine.role.memory() + slow + 5.0 * (load - 0.5)).clamp(1.0, 96.0)
 }
 
 fn core_percent(machine: &Machine, core: u32, moment: &Moment) -> f64 {

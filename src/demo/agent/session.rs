@@ -65,7 +65,7 @@ impl Memory {
 #[derive(Deserialize)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 enum Live {
-    Watched { interval_seconds: f64, for_seconds: f64 },
+    Watched { for_seconds: f64 },
 }
 
 /// One connection.
@@ -152,7 +152,7 @@ impl<'a> Session<'a> {
 
     /// Takes in a message of the service.
     pub fn receive(&mut self, text: &str) -> Result<(), AgentError> {
-        if let Ok(Live::Watched { interval_seconds: _, for_seconds }) = serde_json::from_str(text) {
+        if let Ok(Live::Watched { for_seconds }) = serde_json::from_str(text) {
             let lasts = Duration::from_secs_f64(for_seconds.clamp(0.0, 3_600.0));
             self.live_until = Some(Instant::now() + lasts);
             return Ok(());
