@@ -170,7 +170,7 @@ async fn start_fleet(
         colleague: actor(colleague_id, &account::COLLEAGUE),
         servers: &new,
     };
-    // Servers that join those of an earlier start have their values from now on, because the stories have been told.
+    // Servers that join those of an earlier start have their values from now on, because the stories are written only once.
     let is_first = began.is_none();
     if is_first {
         for ((server_id, machine), (key_id, _)) in servers.iter().zip(&keys) {

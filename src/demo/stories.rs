@@ -1,4 +1,4 @@
-//! What the simulated servers' owner has been told: thresholds, alerts with what became of them, and silences.
+//! The thresholds of the simulated servers, the alerts that they raised, what became of them, and silences.
 
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
