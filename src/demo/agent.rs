@@ -178,11 +178,7 @@ async fn connect(
 }
 
 /// Shows the key and waits for the answer.
-async fn authenticate(
-    socket: &mut Socket,
-    memory: &Memory,
-    key: &SecretString,
-) -> Result<AuthResponse, AgentError> {
+async fn authenticate(socket: &mut Socket, memory: &Memory, key: &SecretString) -> Result<AuthResponse, AgentError> {
     let auth = json!({
         "api_key": key.expose_secret(),
         "protocol": PROTOCOL_VERSION,

@@ -33,9 +33,21 @@ const RULES: [Rule; 9] = [
     Rule { tag: "db", metric: MetricType::Disk, limit: 85.0, lasts_seconds: 0, severity: Severity::Critical },
     Rule { tag: "db", metric: MetricType::Cpu, limit: 90.0, lasts_seconds: 600, severity: Severity::Warning },
     Rule { tag: "app", metric: MetricType::Memory, limit: 90.0, lasts_seconds: 300, severity: Severity::Warning },
-    Rule { tag: "storage", metric: MetricType::Temperature, limit: 50.0, lasts_seconds: 60, severity: Severity::Warning },
+    Rule {
+        tag: "storage",
+        metric: MetricType::Temperature,
+        limit: 50.0,
+        lasts_seconds: 60,
+        severity: Severity::Warning,
+    },
     Rule { tag: "edge", metric: MetricType::Offline, limit: 120.0, lasts_seconds: 0, severity: Severity::Critical },
-    Rule { tag: "queue", metric: MetricType::ContainerState, limit: 2.0, lasts_seconds: 0, severity: Severity::Warning },
+    Rule {
+        tag: "queue",
+        metric: MetricType::ContainerState,
+        limit: 2.0,
+        lasts_seconds: 0,
+        severity: Severity::Warning,
+    },
     Rule { tag: "web", metric: MetricType::Series, limit: 10.0, lasts_seconds: 60, severity: Severity::Critical },
     Rule { tag: "web", metric: MetricType::Cpu, limit: 92.0, lasts_seconds: 300, severity: Severity::Warning },
 ];

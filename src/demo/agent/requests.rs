@@ -99,7 +99,8 @@ fn logs(site: &Site, params: &LogsParams, at_ms: i64) -> Result<Value, RequestEr
         Some("stderr") => params.stderr,
         _ => params.stdout,
     };
-    let lines = newest(site.course, &site.machine, log, range(params.since, params.until, at_ms), most(params.tail), wanted);
+    let lines =
+        newest(site.course, &site.machine, log, range(params.since, params.until, at_ms), most(params.tail), wanted);
     Ok(json!(ContainerLogs { lines, truncated: false }))
 }
 
@@ -161,7 +162,10 @@ mod tests {
         answer(&mut site, "docker.start", &params, AT_MS).unwrap();
 
         assert_eq!(stopped["state"], "exited");
-        assert_eq!((then, states(&site)), (vec!["exited".into(), "running".into(), "running".into()], vec!["running".to_owned(); 3]));
+        assert_eq!(
+            (then, states(&site)),
+            (vec!["exited".into(), "running".into(), "running".into()], vec!["running".to_owned(); 3])
+        );
     }
 
     #[test]
