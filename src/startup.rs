@@ -306,6 +306,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
             archive,
             history,
         },
+        started_at: clock.now(),
         clock: clock.clone(),
         logs,
         alerts,

@@ -4,6 +4,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use signalbox_protocol::Timestamp;
+
 use crate::alerts::Alerts;
 use crate::auth::account::Accounts;
 use crate::clock::Clock;
@@ -49,6 +51,8 @@ impl Deref for State {
 pub struct Parts {
     pub config: Arc<Config>,
     pub clock: Clock,
+    /// When this process started.
+    pub started_at: Timestamp,
     pub cluster: Cluster,
     pub store: Store,
     pub accounts: Accounts,

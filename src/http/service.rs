@@ -9,6 +9,7 @@ use serde_json::json;
 use super::error::ApiError;
 use super::extract::field::described;
 use super::extract::{Anyone, Checked};
+use super::field_out::TimeOut;
 use super::path::at;
 use crate::store::Registration;
 
@@ -25,6 +26,8 @@ pub struct ServiceOut {
     public_url: Option<String>,
     /// Whether the service can send e-mail.
     email: bool,
+    /// When the service started. Agents take up to a minute to reconnect after that.
+    started_at: TimeOut,
 }
 
 /// Whether people may create accounts themselves; the first one can always be created.
@@ -61,6 +64,7 @@ pub async fn read(ask: Checked<Anyone>) -> Result<Json<ServiceOut>, ApiError> {
         registration: config.registration.into(),
         public_url: config.public_url.clone(),
         email: config.smtp_url.is_some() && config.smtp_from.is_some(),
+        started_at: TimeOut(ask.state.started_at),
     }))
 }
 
