@@ -55,6 +55,7 @@ const PURE: &[&str] = &[
     "src/demo/services",
     "src/demo/shell",
     "src/events/availability",
+    "src/events/beats",
     "src/notify/format",
     "src/notify/guard",
     "src/notify/limits",

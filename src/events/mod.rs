@@ -5,6 +5,7 @@
 //! of the newest. Dropped events are counted, and recorded by a separate event.
 
 pub mod availability;
+pub mod beats;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use self::availability::{Availability, Standing, Turn, availability};
+use self::beats::{Beat, Grid, beats};
 use crate::clock::Clock;
 use crate::periodic::every;
 use crate::shards::Shards;
@@ -72,6 +74,14 @@ pub struct ServerEvents {
 pub struct Report {
     pub availability: Availability,
     pub reboots: u64,
+}
+
+/// The availability of one of many servers, as a bar.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bar {
+    pub server_id: Uuid,
+    pub beats: Vec<Beat>,
+    pub availability: Availability,
 }
 
 /// How many more events of a server are accepted.
@@ -146,6 +156,24 @@ impl ServerEvents {
         let turns: Vec<Turn> = events.iter().map(turn_of).collect();
         let reboots = self.store.count_reboots(server_id, start, end).await?;
         Ok(Report { availability: availability(&turns, start, end), reboots })
+    }
+
+    /// Returns the bars of these servers of an owner up to `now`, in their order.
+    pub async fn bars(
+        &self,
+        owner_id: Uuid,
+        server_ids: &[Uuid],
+        grid: Grid,
+        now: Timestamp,
+    ) -> Result<Vec<Bar>, StoreError> {
+        let found = self.store.presence_of_servers(owner_id, server_ids, grid.start, now).await?;
+        let bar = |server_id: &Uuid| {
+            let events = found.get(server_id).map(Vec::as_slice).unwrap_or_default();
+            let turns: Vec<Turn> = events.iter().map(turn_of).collect();
+            let availability = availability(&turns, grid.start, now);
+            Bar { server_id: *server_id, beats: beats(&turns, grid, now), availability }
+        };
+        Ok(server_ids.iter().map(bar).collect())
     }
 
     /// Records servers as missing that do not reconnect after the service did not run, and removes old and excess events.

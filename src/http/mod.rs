@@ -12,6 +12,7 @@ mod docs;
 pub mod error;
 pub mod extract;
 mod field_out;
+mod fleet_availability;
 #[doc(hidden)]
 pub mod fuzzing;
 mod health;
@@ -54,6 +55,7 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     auth::routes,
     sessions::routes,
     quotas::routes,
+    fleet_availability::routes,
     servers::routes,
     server_events::routes,
     commands::routes,

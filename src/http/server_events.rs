@@ -18,6 +18,7 @@ use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::reply::{Listed, fault_of};
 use crate::events::Report;
+use crate::events::availability::Outage;
 use crate::shares::Share as ReadShare;
 use crate::store::{ServerEvent, ServerEventFilter};
 
@@ -177,6 +178,17 @@ pub struct OutageOut {
     ongoing: bool,
 }
 
+impl From<Outage> for OutageOut {
+    fn from(outage: Outage) -> Self {
+        Self {
+            start: TimeOut(outage.start),
+            end: TimeOut(outage.end),
+            reason: outage.reason,
+            ongoing: outage.is_ongoing,
+        }
+    }
+}
+
 /// 0 to 100, in thousandths, enough for "three nines".
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(transparent)]
@@ -191,6 +203,13 @@ pub struct Seconds(f64);
 
 described!(Seconds, json!({ "type": "number", "format": "double", "minimum": 0, "example": 86_123.456 }));
 
+impl Share {
+    /// Rounds a percentage.
+    pub fn of(percent: f64) -> Self {
+        Self((percent * 1_000.0).round() / 1_000.0)
+    }
+}
+
 impl Seconds {
     fn of(millis: i64) -> Self {
         Self(millis as f64 / 1_000.0)
@@ -200,13 +219,8 @@ impl Seconds {
 impl AvailabilityOut {
     fn new(start: Timestamp, end: Timestamp, report: Report) -> Self {
         let Report { availability, reboots } = report;
-        let uptime_percent = availability.uptime_percent().map(|percent| Share((percent * 1_000.0).round() / 1_000.0));
-        let outages = availability.outages.into_iter().map(|outage| OutageOut {
-            start: TimeOut(outage.start),
-            end: TimeOut(outage.end),
-            reason: outage.reason,
-            ongoing: outage.is_ongoing,
-        });
+        let uptime_percent = availability.uptime_percent().map(Share::of);
+        let outages = availability.outages.into_iter().map(OutageOut::from);
         Self {
             start: TimeOut(start),
             end: TimeOut(end),

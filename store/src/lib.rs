@@ -37,6 +37,7 @@ mod existence;
 mod failure;
 mod fence;
 mod fleet_events;
+mod fleet_presence;
 mod health_probe;
 pub mod history;
 pub mod import;

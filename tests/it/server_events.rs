@@ -3,6 +3,7 @@
 
 mod availability;
 mod clock;
+mod fleet;
 mod kept;
 mod reboots;
 

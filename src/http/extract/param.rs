@@ -35,6 +35,32 @@ impl Deserr<Faults> for Id {
 
 described!(Id, json!({ "type": "string", "format": "uuid" }));
 
+/// Several ids, separated by commas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ids(pub Vec<Uuid>);
+
+/// As many as an address has room for.
+const MAX_IDS: usize = 100;
+
+impl Deserr<Faults> for Ids {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        let text = text(value, location)?;
+        let ids: Option<Vec<Uuid>> =
+            text.split(',').map(|id| Uuid::try_parse(id).ok().filter(|_| id.len() == 36)).collect();
+        let ids = ids.ok_or_else(|| Faults::at(location, "type_error.uuid", "value is not a valid uuid"))?;
+        if ids.len() > MAX_IDS {
+            let msg = format!("ensure this value has at most {MAX_IDS} items");
+            return Err(Faults::at(location, "value_error.list.max_items", msg));
+        }
+        Ok(Self(ids))
+    }
+}
+
+/// The form of an id.
+const ID: &str = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
+
+described!(Ids, json!({ "type": "string", "pattern": format!("^{ID}(,{ID}){{0,{}}}$", MAX_IDS - 1) }));
+
 /// A whole number from `MIN` to `MAX`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Whole<const MIN: u64, const MAX: u64>(pub u64);
