@@ -2,7 +2,7 @@
 // message a second, however many servers there are. Each server is a row of its own, so that a number that changes
 // touches what shows that number and nothing else.
 import { untrack } from 'svelte';
-import { api, takeAll, takePage } from '../api/client';
+import { api, take, takeAll, takePage } from '../api/client';
 import { failureOf, type Failure } from '../api/failure';
 import type { Server, ServerStatus } from '../api/types';
 import { clock } from './clock.svelte';
@@ -26,8 +26,12 @@ export interface Reading {
   containers: number | null;
 }
 
-/** A connection that is back at once does not make everything look old. */
+/** A connection that is back at once is not spoken of. */
 const NOTABLE_MS = 2_500;
+/** How long agents take to come back to a service that has just started. */
+const SETTLING_MS = 60_000;
+/** An answer that takes longer is not waited for. */
+const START_MS = 3_000;
 /** A server that the list does not have makes it read again, but not more often than this. */
 const STRANGER_MS = 5_000;
 
@@ -112,19 +116,35 @@ class Fleet {
   #strangers = new Map<string, Reading>();
   #strangersAt = -Infinity;
   #listeners = new Set<(readings: Reading[]) => void>();
+  #resets = new Set<() => void>();
   #watchers = 0;
   #stop: (() => void) | null = null;
   #reading: Promise<void> | null = null;
   #isOutdated = false;
   #skewMs = 0;
+  /** When the service started, by its own clock; null until that is known. */
+  #startedAt = $state<number | null>(null);
+  /** The connection is back, and whether that is because the service started is not known yet. */
+  #isAskingStart = $state(false);
+  #startKnownFor = 0;
+  #wasLost = false;
 
   /** By name. */
   readonly rows = $derived([...this.#rows.values()]);
 
-  /** Whether the socket has been lost for long enough to say so. */
+  /** Whether nothing comes from the service: what is shown may be old. Another socket may have noticed first. */
+  readonly isCut = $derived((this.#socket?.lostAt ?? null) !== null || live.lostAt !== null);
+
+  /** The same, for long enough to say so. */
   readonly isLost = $derived.by(() => {
-    const lostAt = this.#socket?.lostAt ?? null;
+    const lostAt = this.#socket?.lostAt ?? live.lostAt;
     return lostAt !== null && clock.now - lostAt > NOTABLE_MS;
+  });
+
+  /** The service has just started: a server that is not connected may only not have come back yet. */
+  readonly isSettling = $derived.by(() => {
+    if (this.#isAskingStart) return true;
+    return this.#startedAt !== null && clock.now - this.#startedAt < SETTLING_MS;
   });
 
   row(id: string): Row | undefined {
@@ -168,13 +188,21 @@ class Fleet {
     return () => this.#listeners.delete(listener);
   }
 
+  /** Calls when everything is forgotten, for as long as the page lives. */
+  onReset(listener: () => void): void {
+    this.#resets.add(listener);
+  }
+
   /** Forgets everything: somebody else may sign in. */
   reset(): void {
+    for (const listener of this.#resets) listener();
     this.#rows = new Map();
     this.#strangers.clear();
     this.isKnown = false;
     this.failure = null;
     this.heardAt = null;
+    this.#startedAt = null;
+    this.#startKnownFor = 0;
     // A new socket brings everything again to those that watch already.
     const { options } = untrack(() => this.#socket) ?? {};
     if (!options) return;
@@ -188,8 +216,12 @@ class Fleet {
       opened: () => {
         this.heardAt = clock.present();
         this.openings += 1;
+        // The service that was lost may be another process now.
+        if (this.#wasLost) void this.#askStart();
+        this.#wasLost = false;
         void this.load();
       },
+      closed: () => (this.#wasLost = true),
       message: (message: Message) => this.#told(message),
     };
     const { socket, stop } = live.watch('/ws/fleet', watcher, options);
@@ -216,6 +248,7 @@ class Fleet {
       this.#rows = rows;
       this.isKnown = true;
       this.failure = null;
+      this.#expectStart();
     } catch (error) {
       this.failure = failureOf(error);
     }
@@ -233,11 +266,35 @@ class Fleet {
       if (row) row.take(reading, now, this.#skewMs);
       else this.#strangers.set(reading.server_id, reading);
     }
+    this.#expectStart();
     for (const listener of this.#listeners) listener(readings);
     if (this.#strangers.size > 0 && this.isKnown && now - this.#strangersAt > STRANGER_MS) {
       this.#strangersAt = now;
       this.#changed();
     }
+  }
+
+  /** Whether a server is away or only not back yet depends on when the service started. */
+  #expectStart(): void {
+    if (this.#startKnownFor === this.openings || this.openings === 0) return;
+    for (const row of this.#rows.values()) {
+      if (row.status === 'offline') return void this.#askStart();
+    }
+  }
+
+  async #askStart(): Promise<void> {
+    const opening = this.openings;
+    if (this.#startKnownFor === opening) return;
+    this.#isAskingStart = this.#wasLost;
+    this.#startKnownFor = opening;
+    try {
+      const { started_at } = await take(api.GET('/api/v1/service', { signal: AbortSignal.timeout(START_MS) }));
+      // An older service does not say.
+      this.#startedAt = started_at ? Date.parse(started_at) : null;
+    } catch {
+      this.#startedAt = null;
+    }
+    if (opening === this.openings) this.#isAskingStart = false;
   }
 
   /** The list is another one. What is being read now may be the one before. */

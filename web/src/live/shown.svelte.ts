@@ -47,12 +47,15 @@ export class Shown {
   readonly isStale: boolean = $derived.by(() => {
     if (this.isSeen) {
       const { now } = clock;
-      const { isLost } = fleet;
+      const { isCut } = fleet;
       void this.row.status;
-      this.#isStale = untrack(() => this.row.isStale(now, isLost));
+      this.#isStale = untrack(() => this.row.isStale(now, isCut));
     }
     return this.#isStale;
   });
+
+  /** It is not connected, and perhaps only because the service has just started. */
+  readonly isReturning = $derived.by(() => this.row.status === 'offline' && fleet.isSettling);
 
   readonly alerts = $derived.by(() => alerts.of(this.row.id));
 }

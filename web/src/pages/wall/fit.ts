@@ -25,6 +25,9 @@ const designs: readonly Design[] = [
   { detail: 'least', width: 9, height: 1.9, least: 0 },
 ];
 
+/** How many letters of a name a tile has room for. */
+export const ROOM: Record<Detail, number> = { full: 16, brief: 12, least: 9 };
+
 /** Letters need not be larger than this. */
 const MOST_UNIT = 44;
 

@@ -7,13 +7,19 @@ function alert(severity: Alert['severity'], message = ''): Alert {
 }
 
 test('a server stands as its worst does', () => {
-  expect(standing('online', false, [])).toBe('fine');
-  expect(standing('online', false, [alert('info')])).toBe('fine');
-  expect(standing('online', false, [alert('warning')])).toBe('warning');
-  expect(standing('online', true, [alert('warning')])).toBe('silent');
-  expect(standing('online', true, [alert('critical'), alert('warning')])).toBe('critical');
-  expect(standing('offline', true, [alert('critical')])).toBe('offline');
-  expect(standing('pending', true, [])).toBe('pending');
+  expect(standing('online', false, [], false)).toBe('fine');
+  expect(standing('online', false, [alert('info')], false)).toBe('fine');
+  expect(standing('online', false, [alert('warning')], false)).toBe('warning');
+  expect(standing('online', true, [alert('warning')], false)).toBe('silent');
+  expect(standing('online', true, [alert('critical'), alert('warning')], true)).toBe('critical');
+  expect(standing('offline', true, [alert('critical')], false)).toBe('offline');
+  expect(standing('pending', true, [], true)).toBe('pending');
+});
+
+test('a server that has not come back to a service that has just started is in no trouble', () => {
+  expect(standing('offline', true, [alert('critical')], true)).toBe('returning');
+  expect(rank('returning')).toBeNull();
+  expect(reason('returning', [])).toBe('Reconnecting');
 });
 
 test('who is away comes before who is in trouble, and who is fine or never came is not listed', () => {

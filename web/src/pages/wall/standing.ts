@@ -3,14 +3,20 @@ import * as m from '#messages/wall';
 import type { Alert, ServerStatus } from '../../api/types';
 import { messageOf } from '../../lib/message';
 
-export type Standing = 'offline' | 'critical' | 'silent' | 'warning' | 'pending' | 'fine';
+export type Standing = 'offline' | 'critical' | 'silent' | 'warning' | 'pending' | 'returning' | 'fine';
 
 /** The worst first. A server that never was there is not in trouble. */
 const TROUBLES: readonly Standing[] = ['offline', 'critical', 'silent', 'warning'];
 
-export function standing(status: ServerStatus, isStale: boolean, alerts: readonly Alert[]): Standing {
+/** `isReturning`: it is not connected, but the service has only just started. */
+export function standing(
+  status: ServerStatus,
+  isStale: boolean,
+  alerts: readonly Alert[],
+  isReturning: boolean,
+): Standing {
   if (status === 'pending') return 'pending';
-  if (status === 'offline') return 'offline';
+  if (status === 'offline') return isReturning ? 'returning' : 'offline';
   const worst = alerts[0]?.severity;
   if (worst === 'critical') return 'critical';
   if (isStale) return 'silent';
@@ -39,6 +45,8 @@ export function reason(standing: Standing, alerts: readonly Alert[]): string {
     }
     case 'pending':
       return m.pending();
+    case 'returning':
+      return m.returning();
     case 'fine':
       return '';
   }
