@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { choiceOf, isNarrowed, written } from './choice';
+import { choiceOf, isNarrowed, usualView, written } from './choice';
 
 function choice(address: string) {
   return choiceOf(new URLSearchParams(address), 'cards');
@@ -57,4 +57,8 @@ test('a search, a status or a tag leaves something out; blanks and an order do n
     false,
     false,
   ]);
+});
+
+test('a dozen servers are cards, more are a table', () => {
+  expect([0, 12, 13, 10_000].map(usualView)).toEqual(['cards', 'cards', 'table', 'table']);
 });

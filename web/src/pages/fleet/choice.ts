@@ -31,6 +31,13 @@ export const countedStatuses: Record<ServerStatus, () => string> = {
   pending: m.countedPending,
 };
 
+/** With more servers than these the table is what people want first. */
+const MAX_CARDS = 12;
+
+export function usualView(servers: number): View {
+  return servers > MAX_CARDS ? 'table' : 'cards';
+}
+
 /** As they are listed. */
 export const statuses: readonly ServerStatus[] = ['online', 'offline', 'pending'];
 
@@ -46,10 +53,11 @@ export interface Choice {
   isGrouped: boolean;
 }
 
-export function choiceOf(query: URLSearchParams, remembered: View): Choice {
+/** `usual`: the view where the address names none. */
+export function choiceOf(query: URLSearchParams, usual: View): Choice {
   const view = query.get('view');
   return {
-    view: view === 'cards' || view === 'table' ? view : remembered,
+    view: view === 'cards' || view === 'table' ? view : usual,
     search: query.get('q') ?? '',
     status: statuses.find((status) => status === query.get('status')) ?? null,
     tags: tagsOf(query.get('tags')),

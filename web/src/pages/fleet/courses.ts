@@ -1,59 +1,125 @@
-// The last hour of CPU of all servers: from the history first, then from what the socket tells.
-import { api, takeAll, takePage } from '../../api/client';
+// The last hour of CPU and memory of all servers, and of all together: from the history first, then from what the socket tells.
+import { api, take, takePage } from '../../api/client';
 import { failureOf, type Failure } from '../../api/failure';
 import { Course, type Columns } from '../../charts/sparklineCourse';
-import { fleet, type Reading } from '../../live/fleet.svelte';
+import { fleet, type Reading, type Row } from '../../live/fleet.svelte';
+import { meansOf } from './means';
 
-const NAME = 'cpu_percent';
+const NAMES = ['cpu_percent', 'memory_percent'] as const;
+
+/** Servers whose history is read with one request. */
+const AT_ONCE = 500;
+
+/** Of more servers only what is looked at is worth its way: totals begin with what comes from now on. */
+const MAX_READ = 2_000;
+
+/** Two requests for the size of memories of so many servers are not worth the wait. */
+const MAX_SIZED = 500;
+
+export interface Pair {
+  cpu: Course;
+  memory: Course;
+}
+
+function pair(): Pair {
+  return { cpu: new Course(), memory: new Course() };
+}
 
 class Courses {
-  #courses = new Map<string, Course>();
-  #seen = new Map<string, string>();
+  // With the rows, which go when somebody else signs in. Who leaves the page and comes back finds them again.
+  #pairs = new WeakMap<Row, Pair>();
+  #seen = new WeakMap<Row, string>();
+  #listeners = new Set<() => void>();
+  /** Of all servers together. */
+  readonly all = pair();
+  /** The bytes of each server's memory, where they are known. */
+  readonly memory = new Map<string, number>();
+
+  constructor() {
+    fleet.onReset(() => {
+      this.memory.clear();
+      for (const course of [this.all.cpu, this.all.memory]) course.fill(meansOf([]));
+    });
+  }
 
   /** Of a server. There is one as soon as somebody asks. */
-  of(id: string): Course {
-    let course = this.#courses.get(id);
-    if (!course) this.#courses.set(id, (course = new Course()));
-    return course;
+  of(row: Row): Pair {
+    let found = this.#pairs.get(row);
+    if (!found) this.#pairs.set(row, (found = pair()));
+    return found;
   }
 
   /** Follows until what it gives is called. */
   watch(): () => void {
-    const stop = fleet.onReadings((readings) => this.#told(readings));
-    return () => {
-      stop();
-      this.#courses.clear();
-      this.#seen.clear();
-    };
+    return fleet.onReadings((readings) => this.#told(readings));
+  }
+
+  /** Calls when the size of memories is known. */
+  onSizes(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** Reads the history. Returns why it could not, or null. */
   async load(): Promise<Failure | null> {
     try {
-      const all = await takeAll((offset, limit) =>
-        takePage(
-          api.GET('/api/v1/metrics/fleet', { params: { query: { names: NAME, max_points: 60, limit, offset } } }),
-        ),
-      );
-      for (const { server_id, resolution_seconds, timestamps, series } of all) {
-        const avg = series[NAME]?.avg;
-        if (avg) this.of(server_id).fill({ resolution_seconds, timestamps, avg } satisfies Columns);
+      const all: { cpu: Columns[]; memory: Columns[] } = { cpu: [], memory: [] };
+      for (let offset = 0; offset < MAX_READ; offset += AT_ONCE) {
+        const page = await takePage(
+          api.GET('/api/v1/metrics/fleet', {
+            params: { query: { names: NAMES.join(','), max_points: 60, limit: AT_ONCE, offset } },
+          }),
+        );
+        // Both are asked for at the same time.
+        if (!fleet.isKnown) await fleet.load();
+        for (const { server_id, resolution_seconds, timestamps, series } of page.items) {
+          const row = fleet.row(server_id);
+          for (const [name, kind] of [
+            ['cpu_percent', 'cpu'],
+            ['memory_percent', 'memory'],
+          ] as const) {
+            const avg = series[name]?.avg;
+            if (!avg) continue;
+            const columns = { resolution_seconds, timestamps, avg } satisfies Columns;
+            all[kind].push(columns);
+            if (row) this.of(row)[kind].fill(columns);
+          }
+        }
+        if (offset + page.items.length >= page.total || page.items.length === 0) break;
       }
+      for (const kind of ['cpu', 'memory'] as const) this.all[kind].fill(meansOf(all[kind]));
       return null;
     } catch (error) {
       return failureOf(error);
     }
   }
 
+  /** Reads how large memories are: once for each server, where that is not too much. What fails is asked for the next time. */
+  async size(): Promise<void> {
+    const { rows } = fleet;
+    if (rows.length > MAX_SIZED || rows.every((row) => row.status === 'pending' || this.memory.has(row.id))) return;
+    const query = { names: 'memory_used,memory_percent', max_points: 1, limit: AT_ONCE };
+    const found = await take(api.GET('/api/v1/metrics/fleet', { params: { query } })).catch(() => []);
+    for (const { server_id, series } of found) {
+      const used = series.memory_used?.avg.at(-1);
+      const percent = series.memory_percent?.avg.at(-1);
+      if (used && percent) this.memory.set(server_id, (used / percent) * 100);
+    }
+    for (const listener of this.#listeners) listener();
+  }
+
   #told(readings: Reading[]): void {
-    for (const { server_id: id, timestamp, cpu_percent: value } of readings) {
+    for (const { server_id: id, timestamp, cpu_percent: cpu, memory_percent: memory } of readings) {
+      const row = fleet.row(id);
       // The same sample comes again when the status alone has changed.
-      if (timestamp === null || value === null || this.#seen.get(id) === timestamp) continue;
-      this.#seen.set(id, timestamp);
-      const course = this.of(id);
-      const interval = fleet.row(id)?.intervalMs;
-      if (interval) course.intervalSeconds = interval / 1000;
-      course.add(Date.parse(timestamp) / 1000, value);
+      if (!row || timestamp === null || this.#seen.get(row) === timestamp) continue;
+      this.#seen.set(row, timestamp);
+      const { intervalMs } = row;
+      const courses = this.of(row);
+      const at = Date.parse(timestamp) / 1000;
+      if (intervalMs) courses.cpu.intervalSeconds = courses.memory.intervalSeconds = intervalMs / 1000;
+      if (cpu !== null) courses.cpu.add(at, cpu);
+      if (memory !== null) courses.memory.add(at, memory);
     }
   }
 }
