@@ -31,7 +31,7 @@ struct Sum {
 }
 
 impl Grid {
-    /// The last parts up to `now`. Each begins at a multiple of its length, so that a part keeps its time as `now` goes on.
+    /// The last parts up to `now`. Each begins at a multiple of its length, so that a part keeps its time while `now` moves.
     pub fn up_to(now: Timestamp, beat_ms: i64, beats: i64) -> Self {
         let beat_ms = beat_ms.max(1);
         let end_ms = (now.as_millis().div_euclid(beat_ms) + 1) * beat_ms;

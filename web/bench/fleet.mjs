@@ -24,7 +24,7 @@ const AFTER_TICK_MS = 250;
 const HOUR = 3600;
 const CHECKPOINTS = 5;
 /** What is a row of the table of all figures, of so many servers. */
-const ROWS = { '/': 'interface-cards', '/?view=table': 'interface-table', '/wall': 'interface-wall' };
+const ROWS = { '/?view=cards': 'interface-cards', '/?view=table': 'interface-table', '/wall': 'interface-wall' };
 const ROWS_SERVERS = 200;
 
 export const rounded = (value) => Math.round(value * 100) / 100;
@@ -141,7 +141,7 @@ async function compare(dists, rounds) {
   const stages = [];
   for (const dist of dists) stages.push({ dist, here: await stage(resolve(dist)), totals: new Map() });
   for (let round = 1; round <= rounds; round += 1) {
-    for (const path of ['/', '/?view=table', '/wall']) {
+    for (const path of ['/?view=cards', '/?view=table', '/wall']) {
       for (const { dist, here, totals } of stages) {
         const found = await updateTime(here, path, servers);
         totals.set(path, [...(totals.get(path) ?? []), found.total]);
@@ -160,7 +160,7 @@ async function main() {
   if (process.argv[2] === 'compare') return compare(process.argv.slice(3, 5), Number(process.argv[5] ?? 5));
   const servers = Number(process.argv[2] ?? 200);
   const what = process.argv[3] ?? 'all';
-  const paths = process.argv[4]?.split(',') ?? ['/', '/?sort=cpu', '/?view=table', '/wall'];
+  const paths = process.argv[4]?.split(',') ?? ['/?view=cards', '/?view=cards&sort=cpu', '/?view=table', '/wall'];
   const here = await stage(process.env.DIST);
   console.log(`${servers} servers, all of them changed by each update:`);
   try {
@@ -172,7 +172,7 @@ async function main() {
       }
     }
     if (what === 'all' || what === 'first') {
-      for (const path of paths.filter((path) => path.startsWith('/?') || path === '/')) {
+      for (const path of paths.filter((path) => path.startsWith('/?'))) {
         const { total, longest } = await render(here, path, servers);
         console.log(`${path.padEnd(18)} built in ${rounded(total)} ms (longest task ${rounded(longest)})`);
       }

@@ -9,7 +9,7 @@ const QUIET_MS = 1500;
 function watchForNumber() {
   window.firstNumber = new Promise((done) => {
     const look = new MutationObserver(() => {
-      const value = document.querySelector('main article .value');
+      const value = document.querySelector('main article .shares b, main [role="gridcell"] .value');
       if (!value || !/\d/.test(value.textContent)) return;
       look.disconnect();
       requestAnimationFrame(() => {

@@ -121,11 +121,58 @@ export class World {
         const avg = timestamps.map(
           () => (value = hundredths(Math.max(1, Math.min(99, value + (this.random() - 0.5) * 14)))),
         );
+        let share = reading.memory_percent;
+        const memory = timestamps.map(
+          () => (share = hundredths(Math.max(1, Math.min(99, share + (this.random() - 0.5) * 2)))),
+        );
+        const used = memory.map((percent) => Math.round((percent / 100) * 2 ** (33 + (index % 4))));
         return {
           server_id: reading.server_id,
           resolution_seconds: MINUTE,
           timestamps,
-          series: { cpu_percent: { avg, min: avg, max: avg } },
+          series: {
+            cpu_percent: { avg, min: avg, max: avg },
+            memory_percent: { avg: memory, min: memory, max: memory },
+            memory_used: { avg: used, min: used, max: used },
+          },
+        };
+      });
+  }
+
+  /** The last day of some servers, as `GET /servers/availability` tells it. Some had an outage. */
+  bars(ids) {
+    const width = HOUR / 2;
+    const start = (Math.floor(this.now / width) + 1 - 48) * width;
+    return this.servers
+      .map((server, index) => ({ server, index }))
+      .filter(({ server }) => ids.includes(server.id))
+      .map(({ server, index }) => {
+        const beats = Array.from({ length: 48 }, (_, part) => {
+          if (server.status === 'pending' || (index % 9 === 5 && part < 14)) return 'unknown';
+          if (index % 6 === 4 && part >= 20 && part < 20 + (index % 5)) return part === 20 ? 'partly' : 'offline';
+          if (index % 11 === 7 && part % 9 === 3) return 'partly';
+          return server.status === 'offline' && part > 45 ? 'offline' : 'online';
+        });
+        const outages = beats.flatMap((beat, part) =>
+          beat === 'offline' || beat === 'partly'
+            ? [
+                {
+                  start: iso(start + part * width + 300),
+                  end: iso(start + part * width + 900),
+                  reason: 'silent',
+                  ongoing: server.status === 'offline' && part === 47,
+                },
+              ]
+            : [],
+        );
+        return {
+          server_id: server.id,
+          start: iso(start),
+          beat_seconds: width,
+          beats,
+          uptime_percent: server.status === 'pending' ? null : 100 - outages.length,
+          outage_count: outages.length,
+          outages,
         };
       });
   }
@@ -182,6 +229,10 @@ export async function show(page, world, { alerts = [], origin, hasSockets = true
         return route.fulfill(list(world.servers, url));
       case '/api/v1/metrics/fleet':
         return route.fulfill(list(world.courses(), url));
+      case '/api/v1/servers/availability':
+        return route.fulfill({ json: world.bars((url.searchParams.get('ids') ?? '').split(',')) });
+      case '/api/v1/service':
+        return route.fulfill({ json: { version: '0.1.0', started_at: iso(world.startedAt ?? world.now - 24 * HOUR) } });
       default:
         return route.fulfill({ status: 404, json: { detail: 'not found', status_code: 404, code: 'not_found' } });
     }

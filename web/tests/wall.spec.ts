@@ -59,6 +59,27 @@ test('every server has its place on the wall, however many there are', async ({ 
   }
 });
 
+test('names that begin alike can be told apart on small tiles', async ({ signedIn: page, account, site }) => {
+  for (let index = 0; index < 60; index += 1) {
+    const name = `simulated-in-a-rack-${String(index).padStart(3, '0')}`;
+    await site.call('POST', '/servers', account.token, { name, host: 'rack.example.com', tags: [] });
+  }
+
+  await page.goto('/wall');
+
+  const headings = page.getByRole('heading', { name: /^simulated-in-a-rack-/ });
+  await expect(headings).toHaveCount(60);
+  const shown = await headings.evaluateAll((all) =>
+    all.map((heading) => {
+      const head = heading.querySelector('span');
+      return { text: heading.textContent.trim(), isCut: head !== null && head.scrollWidth > head.clientWidth };
+    }),
+  );
+  expect(new Set(shown.map(({ text }) => text)).size).toBe(60);
+  expect(shown.filter(({ isCut }) => isCut)).toEqual([]);
+  await expect(headings.first()).toHaveAttribute('title', 'simulated-in-a-rack-000');
+});
+
 test('a wall that has lost the service says so and how old it is, and nothing on it is green', async ({
   page,
   alone,

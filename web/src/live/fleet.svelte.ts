@@ -248,7 +248,7 @@ class Fleet {
       this.#rows = rows;
       this.isKnown = true;
       this.failure = null;
-      this.#expectStart();
+      if (servers.some(({ status }) => status === 'offline')) void this.#askStart();
     } catch (error) {
       this.failure = failureOf(error);
     }
@@ -266,7 +266,7 @@ class Fleet {
       if (row) row.take(reading, now, this.#skewMs);
       else this.#strangers.set(reading.server_id, reading);
     }
-    this.#expectStart();
+    if (readings.some(({ status }) => status === 'offline')) void this.#askStart();
     for (const listener of this.#listeners) listener(readings);
     if (this.#strangers.size > 0 && this.isKnown && now - this.#strangersAt > STRANGER_MS) {
       this.#strangersAt = now;
@@ -274,17 +274,10 @@ class Fleet {
     }
   }
 
-  /** Whether a server is away or only not back yet depends on when the service started. */
-  #expectStart(): void {
-    if (this.#startKnownFor === this.openings || this.openings === 0) return;
-    for (const row of this.#rows.values()) {
-      if (row.status === 'offline') return void this.#askStart();
-    }
-  }
-
+  /** Whether a server is away or only not back yet depends on when the service started. Asks once for each connection. */
   async #askStart(): Promise<void> {
     const opening = this.openings;
-    if (this.#startKnownFor === opening) return;
+    if (opening === 0 || this.#startKnownFor === opening) return;
     this.#isAskingStart = this.#wasLost;
     this.#startKnownFor = opening;
     try {

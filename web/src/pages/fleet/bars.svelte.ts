@@ -9,6 +9,8 @@ import type { Bar } from './beatPaths';
 const AT_ONCE = 100;
 /** What comes into sight while somebody scrolls is asked for together. */
 const TOGETHER_MS = 150;
+/** Servers that wait for their bar, beyond those that are being read. */
+const MAX_WANTED = 300;
 /** A bar is read again after this: its last part grows. */
 const OLD_MS = 300_000;
 /** After a server came or went, so long until its event is stored. */
@@ -61,8 +63,10 @@ class Bars {
     // What cannot be reached is asked for again by who still looks at it.
     if (fleet.isCut) return this.#wanted.clear();
     this.#isReading = true;
-    const rows = [...this.#wanted].slice(0, AT_ONCE);
+    // What came into sight last is looked at now. What was scrolled past long ago asks again when it is seen again.
+    const rows = [...this.#wanted].slice(-AT_ONCE);
     for (const row of rows) this.#wanted.delete(row);
+    if (this.#wanted.size > MAX_WANTED) this.#wanted.clear();
     try {
       const query = { ids: rows.map((row) => row.id).join(','), limit: AT_ONCE };
       const found = await take(api.GET('/api/v1/servers/availability', { params: { query } }));

@@ -10,10 +10,10 @@ const NAMES = ['cpu_percent', 'memory_percent'] as const;
 /** Servers whose history is read with one request. */
 const AT_ONCE = 500;
 
-/** Of more servers only what is looked at is worth its way: totals begin with what comes from now on. */
+/** The history of more servers is too much to send: their charts begin with live values. */
 const MAX_READ = 2_000;
 
-/** Two requests for the size of memories of so many servers are not worth the wait. */
+/** Memory sizes of more servers are not requested: totals then show the percentage alone. */
 const MAX_SIZED = 500;
 
 export interface Pair {
