@@ -170,8 +170,11 @@ impl ServerEvents {
         let bar = |server_id: &Uuid| {
             let events = found.get(server_id).map(Vec::as_slice).unwrap_or_default();
             let turns: Vec<Turn> = events.iter().map(turn_of).collect();
-            let availability = availability(&turns, grid.start, now);
-            Bar { server_id: *server_id, beats: beats(&turns, grid, now), availability }
+            Bar {
+                server_id: *server_id,
+                beats: beats(&turns, grid, now),
+                availability: availability(&turns, grid.start, now),
+            }
         };
         Ok(server_ids.iter().map(bar).collect())
     }

@@ -1,7 +1,6 @@
 //! The presence of many servers at once, for an overview.
 
 use std::collections::HashMap;
-use std::fmt::Write;
 
 use entity::{Millis, server, server_event};
 use sea_orm::{
@@ -77,12 +76,8 @@ impl Store {
 
 /// The statement for so many servers. The start, the end and the owner come before their ids.
 fn presence_query(servers: usize) -> String {
-    let mut ids = String::new();
-    for number in 4..4 + servers {
-        // Writing to a string cannot fail.
-        _ = write!(ids, "{}${number}", if ids.is_empty() { "" } else { ", " });
-    }
-    let own = format!("servers.owner_id = $3 AND servers.id IN ({ids})");
+    let ids: Vec<String> = (4..4 + servers).map(|number| format!("${number}")).collect();
+    let own = format!("servers.owner_id = $3 AND servers.id IN ({})", ids.join(", "));
     // Both parts read the partial index, one range per server: a subquery for each server finds its last event before.
     format!(
         "SELECT id, server_id, kind, at, detail FROM (\
