@@ -212,6 +212,7 @@ pub fn filter(status: Option<StatusParam>, tag: Option<SearchText>, q: Option<Se
         status: status.map(|StatusParam(status)| status),
         tag: tag.map(|SearchText(tag)| tag),
         text: q.map(|SearchText(text)| text).filter(|text| !text.is_empty()),
+        ..ServerFilter::default()
     }
 }
 

@@ -3,6 +3,7 @@
 use entity::{server, server_tag};
 use sea_orm::sea_query::{LikeExpr, Query};
 use sea_orm::{ColumnTrait, Condition};
+use uuid::Uuid;
 
 /// A server's status, as a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub enum StatusFilter {
 /// Which servers of an owner a list contains; a field that is none filters nothing.
 #[derive(Debug, Clone, Default)]
 pub struct ServerFilter {
+    /// These servers.
+    pub ids: Option<Vec<Uuid>>,
     /// Servers with this status.
     pub status: Option<StatusFilter>,
     /// Servers with this tag.
@@ -50,7 +53,8 @@ impl ServerFilter {
             let pattern = format!("%{}%", escape_like(&text.to_lowercase()));
             server::Column::SearchText.like(LikeExpr::new(pattern).escape('\\'))
         });
-        Condition::all().add_option(status).add_option(tag).add_option(text)
+        let ids = self.ids.map(|ids| server::Column::Id.is_in(ids));
+        Condition::all().add_option(ids).add_option(status).add_option(tag).add_option(text)
     }
 }
 

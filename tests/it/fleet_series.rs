@@ -89,6 +89,20 @@ async fn the_last_hour_of_cpu_and_memory_is_shown_by_default() {
 }
 
 #[actix_web::test]
+async fn servers_can_be_chosen_by_their_ids() {
+    let site = Site::start().await;
+    let (second, _) = site.service.server_with_key(&site.owner, "web-2").await;
+    let stranger = site.service.register("stranger").await;
+    let (theirs, _) = site.service.server_with_key(&stranger, "db-1").await;
+
+    let shown = fleet(&site, &format!("ids={second},{theirs}")).await;
+
+    assert_eq!(ids(&shown), [second]);
+    let refused = site.service.client.get("/metrics/fleet?ids=web-2").bearer(&site.owner.token);
+    assert_eq!(refused.expect(422).await["detail"][0]["loc"], json!(["query", "ids"]));
+}
+
+#[actix_web::test]
 async fn servers_are_chosen_as_in_the_list() {
     let service = TestService::start().await;
     let account = service.register("alice").await;

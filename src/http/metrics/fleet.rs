@@ -18,13 +18,14 @@ use super::schema::FleetSeriesOut;
 use super::series::chunks;
 use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
-use crate::http::extract::param::{MAX_OFFSET, Names, SearchText, TimeParam, Whole, page};
+use crate::http::extract::param::{Ids, MAX_OFFSET, Names, SearchText, TimeParam, Whole, page};
 use crate::http::extract::{Checked, SignedIn};
 use crate::http::reply::{Listed, TOTAL_COUNT, fault_of};
 use crate::http::servers::{StatusParam, filter};
 use crate::metrics::query::wanted::Selection;
 use crate::metrics::query::{History, HistoryError, Resolution, TimeRange};
 use crate::metrics::series::{self, Series};
+use crate::store::ServerFilter;
 
 /// As many points as a small chart has room for.
 const DEFAULT_MAX_POINTS: u64 = 60;
@@ -58,6 +59,9 @@ pub struct FleetQuery {
     /// The series, separated by commas, at most 8. Defaults to `cpu_percent` and `memory_percent`.
     #[deserr(default)]
     names: Option<Names>,
+    /// Only these of your servers: their ids, separated by commas, at most 100.
+    #[deserr(default)]
+    ids: Option<Ids>,
     #[deserr(default)]
     status: Option<StatusParam>,
     /// Only servers with this tag.
@@ -137,7 +141,8 @@ impl OperationModifier for FleetColumns {
 pub async fn fleet(ask: Checked<SignedIn, FleetQuery>) -> Result<FleetColumns, ApiError> {
     let query = ask.query;
     let max_points = max_points(&query);
-    let filter = filter(query.status, query.tag, query.q);
+    let chosen = query.ids.map(|Ids(ids)| ids);
+    let filter = ServerFilter { ids: chosen, ..filter(query.status, query.tag, query.q) };
     let listed = page(query.limit, query.offset);
     let found = ask.state.store.list_servers(ask.subject.caller.user_id, filter, listed).await?;
     let names = query.names.map_or_else(|| DEFAULT_NAMES.map(str::to_owned).into(), |Names(names)| names);

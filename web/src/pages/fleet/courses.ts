@@ -1,4 +1,5 @@
 // The last hour of CPU and memory of all servers, and of all together: from the history first, then from what the socket tells.
+import type { components } from '../../../generated/api';
 import { api, take, takePage } from '../../api/client';
 import { failureOf, type Failure } from '../../api/failure';
 import { Course, type Columns } from '../../charts/sparklineCourse';
@@ -13,8 +14,15 @@ const AT_ONCE = 500;
 /** The history of more servers is too much to send: their charts begin with live values. */
 const MAX_READ = 2_000;
 
+/** Servers of one request by their ids: as many as the service takes. */
+const MAX_IDS = 100;
+/** What comes into sight while somebody scrolls is asked for together. */
+const TOGETHER_MS = 150;
+
 /** Memory sizes of more servers are not requested: totals then show the percentage alone. */
 const MAX_SIZED = 500;
+
+type FleetSeries = components['schemas']['FleetSeriesOut'];
 
 export interface Pair {
   cpu: Course;
@@ -30,6 +38,11 @@ class Courses {
   #pairs = new WeakMap<Row, Pair>();
   #seen = new WeakMap<Row, string>();
   #listeners = new Set<() => void>();
+  /** There are more servers than were read: the others are read when they are seen. */
+  #isPartial = false;
+  #read = new WeakSet<Row>();
+  #wanted = new Set<Row>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
   /** Of all servers together. */
   readonly all = pair();
   /** The bytes of each server's memory, where they are known. */
@@ -62,6 +75,7 @@ class Courses {
 
   /** Reads the history. Returns why it could not, or null. */
   async load(): Promise<Failure | null> {
+    this.#read = new WeakSet();
     try {
       const all: { cpu: Columns[]; memory: Columns[] } = { cpu: [], memory: [] };
       for (let offset = 0; offset < MAX_READ; offset += AT_ONCE) {
@@ -72,25 +86,53 @@ class Courses {
         );
         // Both are asked for at the same time.
         if (!fleet.isKnown) await fleet.load();
-        for (const { server_id, resolution_seconds, timestamps, series } of page.items) {
-          const row = fleet.row(server_id);
-          for (const [name, kind] of [
-            ['cpu_percent', 'cpu'],
-            ['memory_percent', 'memory'],
-          ] as const) {
-            const avg = series[name]?.avg;
-            if (!avg) continue;
-            const columns = { resolution_seconds, timestamps, avg } satisfies Columns;
-            all[kind].push(columns);
-            if (row) this.of(row)[kind].fill(columns);
-          }
-        }
-        if (offset + page.items.length >= page.total || page.items.length === 0) break;
+        for (const found of page.items) this.#take(found, all);
+        this.#isPartial = offset + page.items.length < page.total;
+        if (!this.#isPartial || page.items.length === 0) break;
       }
       for (const kind of ['cpu', 'memory'] as const) this.all[kind].fill(meansOf(all[kind]));
       return null;
     } catch (error) {
       return failureOf(error);
+    }
+  }
+
+  /** Somebody looks at a server: its history is read where that of all was too much. */
+  want(row: Row): void {
+    if (!this.#isPartial || this.#read.has(row) || row.status === 'pending') return;
+    this.#wanted.add(row);
+    this.#timer ??= setTimeout(() => void this.#readWanted(), TOGETHER_MS);
+  }
+
+  async #readWanted(): Promise<void> {
+    this.#timer = undefined;
+    // What came into sight last is looked at now.
+    const rows = [...this.#wanted].slice(-MAX_IDS);
+    this.#wanted.clear();
+    for (const row of rows) this.#read.add(row);
+    const query = { names: NAMES.join(','), max_points: 60, limit: MAX_IDS, ids: rows.map((row) => row.id).join(',') };
+    try {
+      const found = await take(api.GET('/api/v1/metrics/fleet', { params: { query } }));
+      for (const one of found) this.#take(one);
+    } catch {
+      // A line that is missing is asked for when its server is seen again.
+      for (const row of rows) this.#read.delete(row);
+    }
+  }
+
+  /** Takes the history of one server, and adds it to that of all. */
+  #take({ server_id, resolution_seconds, timestamps, series }: FleetSeries, all?: Record<keyof Pair, Columns[]>): void {
+    const row = fleet.row(server_id);
+    if (row) this.#read.add(row);
+    for (const [name, kind] of [
+      ['cpu_percent', 'cpu'],
+      ['memory_percent', 'memory'],
+    ] as const) {
+      const avg = series[name]?.avg;
+      if (!avg) continue;
+      const columns = { resolution_seconds, timestamps, avg } satisfies Columns;
+      all?.[kind].push(columns);
+      if (row) this.of(row)[kind].fill(columns);
     }
   }
 
