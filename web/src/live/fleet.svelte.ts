@@ -141,11 +141,18 @@ class Fleet {
     return lostAt !== null && clock.now - lostAt > NOTABLE_MS;
   });
 
-  /** The service has just started: a server that is not connected may only not have come back yet. */
+  /** The service has just started, and agents are coming back. */
   readonly isSettling = $derived.by(() => {
     if (this.#isAskingStart) return true;
     return this.#startedAt !== null && clock.now - this.#startedAt < SETTLING_MS;
   });
+
+  /** Whether a server is not connected perhaps only because the service has just started: it has not been here since. */
+  isReturning(row: Row): boolean {
+    if (row.status !== 'offline' || !this.isSettling) return false;
+    const { lastSeenAt } = row;
+    return this.#startedAt === null || lastSeenAt === null || Date.parse(lastSeenAt) < this.#startedAt;
+  }
 
   row(id: string): Row | undefined {
     return this.#rows.get(id);

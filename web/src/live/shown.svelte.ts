@@ -55,7 +55,7 @@ export class Shown {
   });
 
   /** It is not connected, and perhaps only because the service has just started. */
-  readonly isReturning = $derived.by(() => this.row.status === 'offline' && fleet.isSettling);
+  readonly isReturning = $derived.by(() => fleet.isReturning(this.row));
 
   readonly alerts = $derived.by(() => alerts.of(this.row.id));
 }
