@@ -116,11 +116,11 @@ export function fitting(chosen: readonly ColumnKey[], width: number): Column[] {
 
 /** The tracks of a grid of columns. */
 export function tracksOf(shown: readonly Column[]): string {
-  return shown
-    .map(({ key, width, most }) =>
-      key === 'name' ? `minmax(${width}px, 1fr)` : `minmax(${width}px, ${most ?? width}px)`,
-    )
-    .join(' ');
+  return shown.map(({ key, width, most }) => track(`${width}px`, key === 'name' ? '1fr' : `${most ?? width}px`)).join(' ');
+}
+
+function track(least: string, most: string): string {
+  return `minmax(${least}, ${most})`;
 }
 
 /** What somebody chose, as it was kept; null where that is not a choice. */
