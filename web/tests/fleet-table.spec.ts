@@ -87,7 +87,10 @@ test('columns are chosen with the keyboard, and kept', async ({ page, account, s
 });
 
 test('no value is cut and nothing overflows, at any width', async ({ page, account, site }) => {
-  await site.agent(account, await site.server(account, 'a-server-with-a-name-that-is-longer-than-any-card', ['web', 'eu']));
+  await site.agent(
+    account,
+    await site.server(account, 'a-server-with-a-name-that-is-longer-than-any-card', ['web', 'eu']),
+  );
   await site.server(account, 'unborn');
   await enter(page, account, '/?view=cards');
   await expect(page.getByRole('article').first()).toContainText(/CPU\s*\d/);

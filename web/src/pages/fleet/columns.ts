@@ -116,7 +116,9 @@ export function fitting(chosen: readonly ColumnKey[], width: number): Column[] {
 
 /** The tracks of a grid of columns. */
 export function tracksOf(shown: readonly Column[]): string {
-  return shown.map(({ key, width, most }) => track(`${width}px`, key === 'name' ? '1fr' : `${most ?? width}px`)).join(' ');
+  return shown
+    .map(({ key, width, most }) => track(`${width}px`, key === 'name' ? '1fr' : `${most ?? width}px`))
+    .join(' ');
 }
 
 function track(least: string, most: string): string {

@@ -83,8 +83,8 @@ describe('a stacked course', () => {
     const { most, ...paths } = stack.paths(POINT_MS);
 
     expect(most).toBe(40);
-    expect(paths.in).toBe('M118 28L119 52L119 100L118 100Z');
-    expect(paths.out).toBe('M118 4L119 52L119 52L118 28Z');
+    expect(paths.in).toBe('M109.1 28L119 52L119 100L109.1 100Z');
+    expect(paths.out).toBe('M109.1 4L119 52L119 52L109.1 28Z');
   });
 
   test('is broken where nothing came', () => {

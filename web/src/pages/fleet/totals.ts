@@ -102,6 +102,8 @@ export function worstOf<T extends Counted>(rows: readonly T[], count: number): B
 /** How many points a stacked course has, and how far they are apart. */
 export const POINTS = 120;
 export const POINT_MS = 5_000;
+/** A course of fewer points is not stretched to the width. */
+const LEAST_POINTS = 12;
 
 /** Two numbers over the last ten minutes: what came in, and what went out on top of it. */
 export class Stack {
@@ -134,7 +136,9 @@ export class Stack {
       stretches.at(-1)?.push(point);
       before = point.at;
     }
-    const x = (at: number) => POINTS - 1 - (present - at);
+    // What is known fills the width, once it is a minute.
+    const width = Math.max(LEAST_POINTS, Math.min(POINTS - 1, present - (this.#points[0]?.at ?? present)));
+    const x = (at: number) => Number((POINTS - 1 - ((present - at) * (POINTS - 1)) / width).toFixed(1));
     const y = (value: number) => Number((100 - (value / most) * 96).toFixed(1));
     const area = (upper: (point: { in: number; out: number }) => number, lower: typeof upper) =>
       stretches
