@@ -9,6 +9,7 @@ use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use paperclip::actix::{Apiv2Schema, OperationModifier, api_v2_operation};
 use paperclip::v2::models::{DefaultOperationRaw, DefaultSchemaRaw};
+use paperclip::v2::schema::Apiv2Schema;
 use serde::Serialize;
 use serde_json::json;
 use signalbox_protocol::Timestamp;
