@@ -74,7 +74,8 @@ async fn the_audit_log_names_the_container() {
     exchange(&mut agent, post(&site, "/0badcafe/start"), Ok(acted("backup"))).await;
 
     let entries = site.service.client.get("/audit?action=container").bearer(&site.owner.token).expect(200).await;
-    let told: Vec<Value> = entries.as_array().unwrap().iter().rev().map(|it| json!([it["outcome"], it["detail"]])).collect();
+    let told: Vec<Value> =
+        entries.as_array().unwrap().iter().rev().map(|it| json!([it["outcome"], it["detail"]])).collect();
     // A stopped container is in no sample: its name is known when the engine has answered.
     let expected = json!([
         ["started", {"name": "postgres"}],

@@ -9,7 +9,7 @@ use crate::support::{TestService, text_of};
 const PREFIXES: [&str; 2] = ["", "/api/v1"];
 
 /// The operations that the specification requires of the existing resources.
-const OPERATIONS: [&str; 45] = [
+const OPERATIONS: [&str; 48] = [
     "post /api/v1/auth/register",
     "post /api/v1/auth/login",
     "post /api/v1/auth/refresh",
