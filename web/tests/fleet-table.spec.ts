@@ -47,7 +47,7 @@ test('a dozen servers are cards, more are a table, and a choice is kept', async 
   await expect(page.getByRole('article').first()).toBeVisible();
 
   await page.goto('/alerts');
-  await navigation(page).getByRole('link', { name: t.app.fleet() }).click();
+  await navigation(page).getByRole('link', { name: t.app.fleet(), exact: true }).click();
   await expect(page.getByRole('article').first()).toBeVisible();
   await expect(grid(page)).toHaveCount(0);
 });
@@ -194,7 +194,7 @@ test('what is known stays when the page is left while the service is away, and o
   await alone.stopService('SIGKILL');
   const lost = page.getByText(t.like(t.app.lost({ duration: '{}' })));
   await expect(lost).toBeVisible();
-  await navigation(page).getByRole('link', { name: t.app.fleet() }).click();
+  await navigation(page).getByRole('link', { name: t.app.fleet(), exact: true }).click();
 
   await expect(card).toHaveClass(/stale/);
   expect(await greens(page)).toEqual([]);
