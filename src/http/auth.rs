@@ -17,7 +17,7 @@ use super::extract::given::Given;
 use super::extract::{self, Anyone, Checked, Form, NoQuery, OptionalJson, SignedIn};
 use super::field_out::{Id, TimeOut};
 use super::path::at;
-use super::refresh_cookie::{Browser, Jar, WithCookie};
+use super::refresh_cookie::{Browser, IfAny, Jar, WithCookie};
 use super::reply::{Done, fault_of};
 use super::task::run_detached;
 use crate::auth::account::{AccountError, Origin, TokenPair};
@@ -193,9 +193,12 @@ pub struct RefreshIn {
 #[api_v2_operation(tags(Authentication), operation_id = "refresh")]
 pub async fn refresh(
     ask: Checked<Browser<Anyone>, NoQuery, OptionalJson<RefreshIn>>,
-) -> Result<WithCookie<Json<TokenPairOut>>, ApiError> {
+) -> Result<WithCookie<IfAny<Json<TokenPairOut>>>, ApiError> {
     let Browser { who, jar } = ask.subject;
     let in_body = token_in(ask.body, jar.is_some())?;
+    if in_body.is_none() && jar.as_ref().is_some_and(Jar::is_empty_as_announced) {
+        return Ok(WithCookie { answer: IfAny(None), cookie: None });
+    }
     let in_cookies = jar.as_ref().map(Jar::tokens).unwrap_or_default();
     let tokens = in_body.as_ref().map_or(in_cookies, std::slice::from_ref);
     let mut pair = Err(ApiError::code(ErrorCode::TokenInvalid));
@@ -207,7 +210,8 @@ pub async fn refresh(
         }
     }
     // A refusal keeps the cookie: its answer could arrive after that of a sign-in, and clear the new cookie.
-    Ok(shown(pair?, jar.as_ref()))
+    let WithCookie { answer, cookie } = shown(pair?, jar.as_ref());
+    Ok(WithCookie { answer: IfAny(Some(answer)), cookie })
 }
 
 /// The token of the body, which may be missing only if the cookie may have it.

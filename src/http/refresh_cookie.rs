@@ -4,12 +4,15 @@
 //! header that pages of other sites cannot send: their browser would first need permission (a preflight), which the
 //! service never gives. Their origin is checked as well, and without the header the cookie is ignored.
 
+use actix_web::body::BoxBody;
 use actix_web::cookie::time::Duration;
 use actix_web::cookie::{Cookie, SameSite};
-use actix_web::http::header;
+use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse, Responder};
 use paperclip::actix::OperationModifier;
-use paperclip::v2::models::{DataType, DefaultOperationRaw, DefaultSchemaRaw, Either, Parameter, ParameterIn};
+use paperclip::v2::models::{
+    DataType, DefaultOperationRaw, DefaultSchemaRaw, Either, Parameter, ParameterIn, Response,
+};
 use paperclip::v2::schema::Apiv2Schema;
 use secrecy::SecretString;
 use signalbox_protocol::Timestamp;
@@ -25,9 +28,12 @@ use crate::state::State;
 /// The header that requests the cookie.
 const HEADER: &str = "X-Refresh-Cookie";
 
-/// The value of the header. Any other value is a fault: a client that made a mistake would get the token where scripts
+/// The values of the header. Any other value is a fault: a client that made a mistake would get the token where scripts
 /// can read it.
 const WANTED: &str = "1";
+/// The same, and a refresh without any cookie is no error: a page asks so when it does not know whether somebody is signed
+/// in, and browsers report every error.
+const IF_ANY: &str = "if-any";
 
 /// The beginning of the cookie's name. An identifier of the service's key follows: cookies ignore ports, so two
 /// services on one host would otherwise overwrite each other's.
@@ -53,6 +59,8 @@ pub struct Jar {
     /// The cookies that the browser has sent.
     kept: Vec<SecretString>,
     is_secure: bool,
+    /// Whether it is no error if the browser has no token.
+    is_optional: bool,
     /// The present time of the tokens' clock.
     now: Timestamp,
 }
@@ -62,7 +70,13 @@ impl Jar {
         let is_secure = is_https(request, state);
         let prefix = if is_secure { OF_THIS_HOST } else { "" };
         let name = format!("{prefix}{NAME}_{}", state.accounts.tokens.mark());
-        Self { kept: kept_by(request, &name), name, is_secure, now: state.accounts.tokens.now() }
+        let is_optional = request.headers().get(HEADER).is_some_and(|value| value == IF_ANY);
+        Self { kept: kept_by(request, &name), name, is_secure, is_optional, now: state.accounts.tokens.now() }
+    }
+
+    /// Whether the browser has sent no token and said that it may have none.
+    pub fn is_empty_as_announced(&self) -> bool {
+        self.is_optional && self.kept.is_empty()
     }
 
     /// The tokens that the browser has sent. Without HTTPS another host of the domain may have added some.
@@ -124,8 +138,8 @@ impl<S: Subject> Subject for Browser<S> {
 
     fn check_headers(request: &HttpRequest) -> Result<(), Faults> {
         match request.headers().get(HEADER) {
-            Some(value) if value != WANTED => {
-                let msg = format!("value is not a valid enumeration member; permitted: '{WANTED}'");
+            Some(value) if value != WANTED && value != IF_ANY => {
+                let msg = format!("value is not a valid enumeration member; permitted: '{WANTED}', '{IF_ANY}'");
                 Err(Faults::of_header(HEADER, "type_error.enum", msg))
             }
             _ => S::check_headers(request),
@@ -151,16 +165,44 @@ impl<S: Subject> Subject for Browser<S> {
         let description = format!(
             "For browsers: sends the refresh token in a cookie (`{NAME}_...`, over HTTPS `{OF_THIS_HOST}{NAME}_...`), \
              which scripts cannot read; `refresh_token` is then empty in responses. Signing out clears the cookie. Refused for pages of \
-             other sites (403 `origin_not_allowed`)."
+             other sites (403 `origin_not_allowed`). With `{IF_ANY}`, refreshing without a cookie returns 204 instead of an error."
         );
         op.parameters.push(Either::Right(Parameter {
             in_: ParameterIn::Header,
             name: HEADER.to_owned(),
             description: Some(description),
             data_type: Some(DataType::String),
-            enum_: vec![WANTED.into()],
+            enum_: vec![WANTED.into(), IF_ANY.into()],
             ..Parameter::default()
         }));
+    }
+}
+
+/// A response that may have nothing to say: 204.
+pub struct IfAny<T>(pub Option<T>);
+
+impl<T: Responder> Responder for IfAny<T> {
+    type Body = BoxBody;
+
+    fn respond_to(self, request: &HttpRequest) -> HttpResponse {
+        match self.0 {
+            Some(answer) => answer.respond_to(request).map_into_boxed_body(),
+            None => HttpResponse::NoContent().finish(),
+        }
+    }
+}
+
+impl<T> Apiv2Schema for IfAny<T> {}
+
+impl<T: OperationModifier> OperationModifier for IfAny<T> {
+    fn update_response(op: &mut DefaultOperationRaw) {
+        T::update_response(op);
+        let nothing = Response { description: Some("The browser has no cookie".to_owned()), ..Response::default() };
+        op.responses.insert(StatusCode::NO_CONTENT.as_str().to_owned(), Either::Right(nothing));
+    }
+
+    fn update_definitions(map: &mut std::collections::BTreeMap<String, DefaultSchemaRaw>) {
+        T::update_definitions(map);
     }
 }
 

@@ -51,17 +51,29 @@ const FOR_PROGRAMS: [&str; 11] = [
 const HELP: [&str; 2] = ["/help", "/help/{page:.*}"];
 
 /// Files whose names do not depend on their content, which may change with the next version.
-const FILES: [&str; 2] = ["/theme.js", "/favicon.svg"];
+const FILES: [&str; 9] = [
+    "/theme.js",
+    "/manifest.webmanifest",
+    "/favicon.svg",
+    "/favicon-alert.svg",
+    "/favicon.ico",
+    "/apple-touch-icon.png",
+    "/icon-192.png",
+    "/icon-512.png",
+    "/icon-maskable-512.png",
+];
 
 /// Scripts run only if they come from this service, and no other page may embed it in a frame. Inline styles are
 /// allowed, because the terminal writes its own.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
-                                       worker-src 'self'; \
+                                       worker-src 'self'; manifest-src 'self'; \
                                        img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; \
                                        frame-ancestors 'none'; base-uri 'none'";
 
-/// Files whose names change with their content may be cached forever; the others are revalidated each time.
+/// Files whose names change with their content may be cached forever; the others are revalidated each time, but for
+/// pictures, of which a day's delay harms nobody.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
+const FOR_A_DAY: &str = "public, max-age=86400";
 const ASK_EACH_TIME: &str = "no-cache";
 
 /// Mounts the interface.
@@ -80,13 +92,32 @@ pub fn configure(config: &mut ServiceConfig) {
 
 /// The page, or a redirect to the API's documentation if there is no interface.
 async fn page(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
-    match find(&state, signalbox_web::INDEX) {
-        Some(index) => Ok(send(index, &request)),
+    match page_at(&state, request.path()).or_else(|| find(&state, signalbox_web::INDEX)) {
+        Some(asset) => Ok(send(asset, &request)),
         None if request.path() == "/" => {
             Ok(HttpResponse::TemporaryRedirect().insert_header((header::LOCATION, "/docs")).finish())
         }
         None => Err(ApiError::code(ErrorCode::NotFound)),
     }
+}
+
+/// The page of an address, with links to the files that the address needs: its own, or with `_` in the place of an id the
+/// one of all such addresses. `web/build/pages.ts` writes them.
+fn page_at(state: &State, path: &str) -> Option<&'static Asset> {
+    let named = |name: &str| find(state, &format!("pages/{name}.html"));
+    let name = path.trim_matches('/');
+    if name.is_empty() {
+        return named("index");
+    }
+    named(name).or_else(|| {
+        let mut parts = name.splitn(3, '/');
+        let kind = parts.next()?;
+        parts.next()?;
+        match parts.next() {
+            Some(tab) => named(&format!("{kind}/_/{tab}")),
+            None => named(&format!("{kind}/_")),
+        }
+    })
 }
 
 /// Handles unknown addresses: the interface's page for people who mistyped an address, an error in the usual format for
@@ -147,7 +178,11 @@ fn find(state: &State, path: &str) -> Option<&'static Asset> {
 }
 
 fn send(asset: &Asset, request: &HttpRequest) -> HttpResponse {
-    let cache = if asset.is_immutable() { FOR_EVER } else { ASK_EACH_TIME };
+    let cache = match asset.path.rsplit_once('.') {
+        _ if asset.is_immutable() => FOR_EVER,
+        Some((_, "png" | "ico")) => FOR_A_DAY,
+        _ => ASK_EACH_TIME,
+    };
     let mut response = HttpResponse::Ok();
     response
         .content_type(content_type(asset.path))
@@ -178,6 +213,9 @@ fn content_type(path: &str) -> &'static str {
         Some("json") => "application/json",
         Some("svg") => "image/svg+xml",
         Some("webp") => "image/webp",
+        Some("png") => "image/png",
+        Some("ico") => "image/x-icon",
+        Some("webmanifest") => "application/manifest+json",
         _ => "application/octet-stream",
     }
 }

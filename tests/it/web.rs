@@ -67,7 +67,7 @@ const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,ima
 #[actix_web::test]
 async fn a_person_who_mistypes_an_address_gets_a_page_that_says_so() {
     let service = TestService::start().await;
-    let index = service.root.get("/").header("accept", BROWSER).expect_answer(200).await.text;
+    let index = std::str::from_utf8(signalbox_web::asset(signalbox_web::INDEX).unwrap().bytes).unwrap();
 
     for path in ["/nope", "/alert", "/settings", "/nobody/knows/this", "/apiary"] {
         let answer = service.root.get(path).header("accept", BROWSER).expect_answer(404).await;
@@ -123,11 +123,63 @@ async fn the_page_runs_nothing_that_does_not_come_from_the_service() {
     assert!(named(&page).iter().all(|address| address.starts_with('/') && !address.starts_with("//")), "{page}");
 }
 
+/// The files that a page tells the browser to ask for at once.
+fn preloaded(page: &str) -> Vec<String> {
+    let links = page.split("<link rel=\"").skip(1).filter_map(|rest| rest.split('>').next());
+    let wanted = links.filter(|link| link.starts_with("modulepreload") || link.starts_with("stylesheet"));
+    wanted.flat_map(named).collect()
+}
+
+#[actix_web::test]
+async fn each_page_names_the_files_that_it_needs() {
+    let service = TestService::start().await;
+    let of = async |path: &str| preloaded(&service.root.get(path).expect_answer(200).await.text);
+    let names = |files: &[String], part: &str| files.iter().any(|file| file.starts_with(&format!("/assets/{part}-")));
+
+    let (fleet, server, logs) = (of("/").await, of("/servers/x").await, of("/servers/x/logs").await);
+
+    assert!(names(&fleet, "Fleet") && !names(&fleet, "Server"), "{fleet:?}");
+    assert!(names(&server, "Server") && names(&server, "Overview") && !names(&server, "Logs"), "{server:?}");
+    assert!(names(&logs, "Server") && names(&logs, "Logs") && !names(&logs, "Overview"), "{logs:?}");
+    assert!(names(&of("/servers/new").await, "AddServer"));
+    assert!(names(&of("/account/audit").await, "Account"));
+    assert_eq!(of("/servers").await, fleet);
+    // A tab that there is not gets the page without them.
+    assert!(!names(&of("/servers/x/nonsense").await, "Server"));
+    for file in [fleet, server, logs].concat() {
+        service.root.get(&file).expect_answer(200).await;
+    }
+}
+
+#[actix_web::test]
+async fn the_interface_can_be_installed() {
+    let service = TestService::start().await;
+    let page = service.root.get("/").expect_answer(200).await.text;
+    assert!(named(&page).contains(&"/manifest.webmanifest".to_owned()), "{page}");
+
+    let answer = service.root.get("/manifest.webmanifest").expect_answer(200).await;
+
+    assert_eq!(answer.header("content-type"), "application/manifest+json");
+    let manifest: serde_json::Value = serde_json::from_str(&answer.text).unwrap();
+    assert_eq!((&manifest["start_url"], &manifest["display"]), (&"/".into(), &"standalone".into()));
+    let icons = manifest["icons"].as_array().unwrap();
+    let icons: Vec<&str> = icons.iter().filter_map(|icon| icon["src"].as_str()).collect();
+    assert!(icons.len() > 2, "{manifest}");
+    for file in [&icons[..], &["/apple-touch-icon.png", "/favicon.ico", "/favicon-alert.svg"]].concat() {
+        let answer = service.root.get(file).expect_answer(200).await;
+        assert!(answer.header("content-type").starts_with("image/"), "{file}");
+        let kept = if file.ends_with(".svg") { "no-cache" } else { "public, max-age=86400" };
+        assert_eq!(answer.header("cache-control"), kept, "{file}");
+    }
+    assert!(policy(&answer).contains(&"manifest-src 'self'"));
+}
+
 #[actix_web::test]
 async fn its_files_are_compressed_and_kept_by_browsers() {
     let service = TestService::start().await;
     let page = service.root.get("/").expect_answer(200).await.text;
-    let files: Vec<String> = named(&page).into_iter().filter(|name| name != "/docs").collect();
+    let files: Vec<String> =
+        named(&page).into_iter().filter(|name| name != "/docs" && !name.ends_with(".png")).collect();
     assert!(files.iter().any(|name| name.starts_with("/assets/") && name.ends_with(".js")), "{page}");
 
     for file in files {

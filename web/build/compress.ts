@@ -1,10 +1,10 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import type { Plugin } from 'vite';
 
 /** What is text; images are compressed already. */
-const COMPRESSIBLE = /\.(html|js|css|svg|json|txt)$/;
+const COMPRESSIBLE = /\.(html|js|css|svg|json|txt|webmanifest)$/;
 
 /** Writes each file once more as `.br` and `.gz`, as good as it gets: the service sends them as they are. */
 export function compress(): Plugin {
@@ -16,6 +16,8 @@ export function compress(): Plugin {
       directory = config.build.outDir;
     },
     closeBundle() {
+      // Nothing was built; the error that is about to be shown says why.
+      if (!existsSync(directory)) return;
       for (const path of files(directory).filter((path) => COMPRESSIBLE.test(path))) {
         const bytes = readFileSync(path);
         const quality = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length };

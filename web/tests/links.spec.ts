@@ -55,6 +55,22 @@ test('a tag on the page of a server leads to the servers that have it', async ({
   await expect(page.getByRole('link', { name: 'beta' })).toBeHidden();
 });
 
+test('which containers are shown stands in the address, in every language', async ({ page, control, visit }) => {
+  await enter(page, control.account, `/servers/${control.server.id}/containers`);
+  await page.getByRole('searchbox').fill('nothing has this name');
+  await page.getByRole('checkbox', { name: t.containers.showStopped() }).uncheck();
+  const address = page.url();
+  await page.evaluate(() => localStorage.setItem('language', 'de'));
+
+  await page.reload();
+
+  const german = await t.spoken('de', () => t.containers.showStopped());
+  await expect(page.getByRole('checkbox', { name: german })).not.toBeChecked();
+  const other = await visit(control.account, address);
+  await expect(other.getByRole('searchbox')).toHaveValue('nothing has this name');
+  await expect(other.getByRole('checkbox', { name: t.containers.showStopped() })).not.toBeChecked();
+});
+
 test('the time that the charts show stands in the address', async ({ page, control, visit }) => {
   await enter(page, control.account, `/servers/${control.server.id}`);
   const ranges = page.getByRole('group', { name: t.overview.timeRange() });

@@ -1,4 +1,6 @@
-import { expect, test } from './support/test.ts';
+import type { Page } from '@playwright/test';
+import { enter, expect, expectFits, navigation, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 test('a page asks nobody but the service, and breaks no rule of its policy', async ({ page, site }) => {
   const asked: string[] = [];
@@ -9,4 +11,105 @@ test('a page asks nobody but the service, and breaks no rule of its policy', asy
   await expect(page).toHaveURL(/sign-in/);
   await page.waitForLoadState('networkidle');
   expect(new Set(asked)).toEqual(new Set([site.address]));
+});
+
+test('a first visit leaves nothing in the console', async ({ page }) => {
+  const said: string[] = [];
+  page.on('console', (message) => message.type() === 'error' && said.push(message.text()));
+  const refused: string[] = [];
+  page.on('response', (response) => response.status() >= 400 && refused.push(response.url()));
+
+  await page.goto('/');
+  await expect(page.getByRole('button', { name: t.app.signIn() })).toBeVisible();
+
+  expect(refused).toEqual([]);
+  // Said of each page without HTTPS.
+  expect(said.filter((text) => !text.includes('Cross-Origin-Opener-Policy'))).toEqual([]);
+});
+
+/** Holds the program of the page back until it is released. */
+async function hold(page: Page): Promise<() => void> {
+  let release = () => {};
+  const held = new Promise<void>((done) => (release = done));
+  await page.route('**/assets/index-*.js', async (route) => {
+    await held;
+    await route.continue();
+  });
+  return release;
+}
+
+test('the service is asked before the program of the page is here, once', async ({ page, account, site }) => {
+  await site.server(account, 'early');
+  await enter(page, account, '/account');
+  await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+  const next = await page.context().newPage();
+  const asked: string[] = [];
+  next.on('request', (request) => {
+    const { pathname } = new URL(request.url());
+    if (pathname.startsWith('/api/')) asked.push(pathname);
+  });
+  const release = await hold(next);
+  const first = ['/api/v1/auth/refresh', '/api/v1/auth/me', '/api/v1/servers'];
+
+  await next.goto('/', { waitUntil: 'commit' });
+  await expect.poll(() => [...asked].sort()).toEqual([...first].sort());
+  // Who was here before sees the outline of the page.
+  await expect(next.locator('#outline')).toBeVisible();
+  release();
+
+  await expect(next.getByRole('link', { name: 'early' })).toBeVisible();
+  await expect(next.locator('#outline')).toHaveCount(0);
+  for (const path of first.slice(0, 2)) expect(asked.filter((each) => each === path)).toHaveLength(1);
+});
+
+test('a stranger sees no outline of what they may not see', async ({ page }) => {
+  const release = await hold(page);
+
+  await page.goto('/', { waitUntil: 'commit' });
+  await expect(page.locator('#outline')).toBeAttached();
+  await expect(page.locator('#outline')).toBeHidden();
+
+  release();
+  await expect(page.getByRole('button', { name: t.app.signIn() })).toBeVisible();
+});
+
+test('what a page needs is named by the page itself: no file is found late', async ({ page, control }) => {
+  for (const path of ['/', `/servers/${control.server.id}`]) {
+    await enter(page, control.account, path);
+    await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+    await page.waitForLoadState('load');
+    const html = await (await page.request.get(path, { headers: { Accept: 'text/html' } })).text();
+
+    const loaded = await page.evaluate(() =>
+      performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname),
+    );
+
+    const files = loaded.filter((file) => /^\/assets\/.*\.(js|css)$/.test(file));
+    expect(files.length).toBeGreaterThan(3);
+    expect(files.filter((file) => !html.includes(`"${file}"`))).toEqual([]);
+    // A browser asks for six at a time, by HTTP/1.1.
+    expect(new Set(files).size).toBeLessThanOrEqual(path === '/' ? 12 : 20);
+  }
+});
+
+test('the rail gives way on a narrow window, and stays as it was chosen', async ({ signedIn: page }) => {
+  const alerts = navigation(page).getByRole('link', { name: t.app.alerts(), exact: true });
+  const width = async () => (await navigation(page).boundingBox())?.width ?? 0;
+  await expect(alerts).toBeVisible();
+  expect(await width()).toBeGreaterThan(200);
+
+  await page.setViewportSize({ width: 1100, height: 800 });
+  await expect.poll(width).toBeLessThan(80);
+  await expect(alerts).toBeVisible();
+  await expectFits(page);
+  await navigation(page).getByRole('button', { name: t.app.widenRail() }).click();
+  await expect.poll(width).toBeGreaterThan(200);
+  await page.reload();
+  await expect.poll(width).toBeGreaterThan(200);
+
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await navigation(page).getByRole('button', { name: t.app.narrowRail() }).click();
+  await expect.poll(width).toBeLessThan(80);
+  await alerts.click();
+  await expect(page).toHaveURL('/alerts');
 });

@@ -49,6 +49,23 @@ async fn a_missing_cookie_is_a_bad_token() {
 }
 
 #[actix_web::test]
+async fn a_page_that_does_not_know_gets_no_error_for_a_missing_cookie() {
+    let service = TestService::start().await;
+    let account = alice(&service).await;
+    let refresh = || service.client.post("/auth/refresh").header("X-Refresh-Cookie", "if-any");
+    let name = name_of(&service);
+
+    let answer = refresh().header("Cookie", "theme=dark").expect_answer(204).await;
+    assert_eq!(answer.text, "");
+    assert_untouched(&answer);
+
+    refresh().json(json!({"refresh_token": "no.such.token"})).expect_error(401, "token_invalid").await;
+    refresh().cookie(&name, "no.such.token").expect_error(401, "token_invalid").await;
+    let refreshed = refresh().cookie(&name, &account.refresh_token).expect_answer(200).await;
+    assert_eq!(refreshed.json()["refresh_token"], "");
+}
+
+#[actix_web::test]
 async fn an_expired_cookie_is_refused() {
     let service = TestService::start_with(|config| {
         config.timing.access_token = Duration::from_secs(1);

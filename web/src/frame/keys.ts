@@ -11,6 +11,11 @@ export const places: Record<string, { href: string; label: () => string }> = {
   h: { href: '/help', label: m.help },
 };
 
+/** The letter behind `g` that goes to an address. */
+export function letterOf(href: string): string | undefined {
+  return Object.keys(places).find((letter) => places[letter]?.href === href);
+}
+
 /** Whether keys belong to what has the focus: a field, a terminal. */
 export function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;

@@ -3,6 +3,7 @@
 import { clock } from './clock.svelte';
 import { untrack } from 'svelte';
 import { session } from '../session/session.svelte';
+import { takeSocket } from '../boot/taken';
 import { delay, SERVER_DELETED, UNAUTHORIZED } from './backoff';
 
 export interface Message {
@@ -67,6 +68,17 @@ export class Socket {
     this.#drop();
     const attempt = ++this.#attempt;
     this.state = 'connecting';
+    const early = takeSocket(this.path);
+    if (early) {
+      // Who watches it comes in a moment.
+      await Promise.resolve();
+      if (attempt !== this.#attempt) return early.socket.close();
+      this.#adopt(early.socket);
+      if (early.socket.readyState !== WebSocket.OPEN) return;
+      this.#opened();
+      for (const message of early.messages) this.#message(message);
+      return;
+    }
     let token: string | null;
     try {
       token = await session.token();
@@ -77,7 +89,10 @@ export class Socket {
     if (attempt !== this.#attempt) return;
     if (!token) return this.#end();
     const address = `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/api/v1${this.path}`;
-    const socket = new WebSocket(address, ['bearer', token]);
+    this.#adopt(new WebSocket(address, ['bearer', token]));
+  }
+
+  #adopt(socket: WebSocket): void {
     this.#socket = socket;
     socket.onopen = () => this.#opened();
     socket.onmessage = (event: MessageEvent<string>) => this.#message(event.data);

@@ -13,6 +13,12 @@ const missing = new Set<string>();
 
 /** Notes style sheets that do not come, so that they are asked for again. */
 export function watchStyles(): void {
+  // What the page itself names has come by now, or has not: programs wait for it.
+  for (const link of document.querySelectorAll<HTMLLinkElement>('link[rel="stylesheet"]')) {
+    if (link.sheet) continue;
+    missing.add(link.href);
+    link.remove();
+  }
   const note = ({ target }: Event) => {
     if (!(target instanceof HTMLLinkElement) || target.rel !== 'stylesheet') return;
     missing.add(target.href);

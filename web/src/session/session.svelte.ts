@@ -2,7 +2,9 @@
 // page that was reloaded asks for an access token first. Tabs share the cookie, so they refresh in turn.
 import { api, take, useTokens } from '../api/client';
 import { failureOf } from '../api/failure';
-import type { Profile } from '../api/types';
+import type { Profile, TokenPair } from '../api/types';
+import { takeRefresh } from '../boot/taken';
+import { keep } from '../text/kept';
 import { endOf, type Ended } from './ended';
 import { inTurn } from './turn';
 
@@ -10,6 +12,10 @@ export type SessionState = 'starting' | 'unreachable' | 'signed-out' | 'signed-i
 
 /** Asks the service to keep the refresh token in its cookie. */
 const COOKIE = { 'X-Refresh-Cookie': '1' };
+/** The same from a page that does not know whether there is one: without it, the service answers that nobody is signed in. */
+const COOKIE_IF_ANY = { 'X-Refresh-Cookie': 'if-any' };
+/** Tells the next page that is opened here to show its outline at once: src/boot/boot.ts. */
+const SIGNED_IN = 'signed-in';
 
 /** A token is renewed when so much of its life is left, so that no request is made with one that ends on its way. */
 const RENEW_BEFORE_MS = 2 * 60_000;
@@ -111,7 +117,11 @@ class Session {
 
   async #refresh(): Promise<string | null> {
     try {
-      const pair = await inTurn((signal) => take(api.POST('/api/v1/auth/refresh', { headers: COOKIE, signal })));
+      const pair = await this.#askForTokens();
+      if (!pair) {
+        this.#end(null);
+        return null;
+      }
       this.#keep(pair.access_token);
       return pair.access_token;
     } catch (error) {
@@ -121,6 +131,14 @@ class Session {
         this.#end(this.#isLeaving ? 'by-hand' : endOf(failure.code, this.state === 'signed-in'));
       return null;
     }
+  }
+
+  /** A pair of tokens, whose second one goes into the cookie; nothing where there was no cookie. */
+  #askForTokens(): Promise<TokenPair | undefined> {
+    const early = takeRefresh();
+    if (early) return take(early.then(async (response) => ({ response, ...(await bodyOf(response)) })));
+    const headers = this.state === 'starting' ? COOKIE_IF_ANY : COOKIE;
+    return inTurn((signal) => take<TokenPair | undefined>(api.POST('/api/v1/auth/refresh', { headers, signal })));
   }
 
   #keep(token: string): void {
@@ -139,6 +157,7 @@ class Session {
     this.user = user;
     this.ended = null;
     this.state = 'signed-in';
+    keep(SIGNED_IN, '1');
   }
 
   #end(how: Ended | null): void {
@@ -150,8 +169,16 @@ class Session {
     this.#token = null;
     this.#expiresAt = 0;
     this.user = null;
+    keep(SIGNED_IN, null);
     if (this.state !== 'starting') this.state = 'signed-out';
   }
+}
+
+/** What an answer holds, as the client of the API gives it. */
+async function bodyOf(response: Response): Promise<{ data?: TokenPair; error?: unknown }> {
+  if (response.status === 204) return {};
+  const body: unknown = await response.json().catch(() => undefined);
+  return response.ok ? { data: body as TokenPair } : { error: body };
 }
 
 /** When a token expires by this machine's clock. What it claims is by the service's, so only its length is believed. */

@@ -1,11 +1,27 @@
-export interface Toast {
-  id: number;
-  kind: 'done' | 'failed';
+import type { IconName } from './icons';
+
+export type ToastKind = 'done' | 'failed' | 'critical' | 'warning' | 'info';
+
+export interface ToastWay {
   text: string;
+  /** Where it leads; or what it does. */
+  href?: string;
+  act?: () => void;
 }
 
-/** How long a note stays. What failed stays until it is put away. */
+export interface Toast {
+  id: number;
+  kind: ToastKind;
+  icon: IconName;
+  text: string;
+  way: ToastWay | null;
+  /** How long it is shown while nobody points at it; null until somebody puts it away. */
+  shownMs: number | null;
+}
+
+/** How long a note stays, and how long when it offers something. What failed stays until it is put away. */
 const SHOWN_MS = 4_000;
+const OFFERED_MS = 10_000;
 const MOST = 4;
 
 /** Short notes about what was done, where the page itself does not show it. Failures of a form belong beside the form. */
@@ -13,23 +29,23 @@ class Toasts {
   shown = $state<Toast[]>([]);
   #next = 0;
 
-  done(text: string): void {
-    const toast = this.#add('done', text);
-    setTimeout(() => this.close(toast.id), SHOWN_MS);
+  done(text: string, way: ToastWay | null = null): void {
+    this.add({ kind: 'done', icon: 'check', text, way, shownMs: way ? OFFERED_MS : SHOWN_MS });
   }
 
   failed(text: string): void {
-    this.#add('failed', text);
+    this.add({ kind: 'failed', icon: 'alert', text, way: null, shownMs: null });
+  }
+
+  /** Returns its id, by which it can be closed. */
+  add(toast: Omit<Toast, 'id'>): number {
+    const id = this.#next++;
+    this.shown = [...this.shown.slice(1 - MOST), { ...toast, id }];
+    return id;
   }
 
   close(id: number): void {
     this.shown = this.shown.filter((toast) => toast.id !== id);
-  }
-
-  #add(kind: Toast['kind'], text: string): Toast {
-    const toast = { id: this.#next++, kind, text };
-    this.shown = [...this.shown.slice(1 - MOST), toast];
-    return toast;
   }
 }
 

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { preview, type Plugin } from 'vite';
 import { join } from 'node:path';
 
@@ -20,6 +21,10 @@ export async function startFront(directory: string, service: string): Promise<Fr
     name: 'outage',
     configurePreviewServer: ({ middlewares }) => {
       middlewares.use((request, _, next) => (front.isAway ? request.socket.destroy() : next()));
+      middlewares.use((request, _, next) => {
+        request.url = pageAt(directory, request.url ?? '/');
+        next();
+      });
     },
   };
   const server = await preview({
@@ -40,4 +45,15 @@ export async function startFront(directory: string, service: string): Promise<Fr
   if (bound === null || typeof bound === 'string') throw new Error('the front listens nowhere');
   front.address = `http://127.0.0.1:${bound.port}`;
   return front;
+}
+
+/** The file of the page at an address, as the service finds it: src/http/web.rs. Other addresses are as they were. */
+function pageAt(directory: string, url: string): string {
+  const [path = '', query] = url.split('?');
+  const name = path.replace(/^\/|\/$/g, '') || 'index';
+  const [kind, , ...rest] = name.split('/');
+  const page = [name, [kind, '_', ...rest].join('/')]
+    .map((each) => `/pages/${each}.html`)
+    .find((file) => existsSync(join(directory, file)));
+  return page ? page + (query ? `?${query}` : '') : url;
 }

@@ -1,0 +1,74 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { ask, firstOf } from './requests';
+import { takeAnswer, takeRefresh } from './taken';
+
+const pair = { access_token: 'abc', refresh_token: '', token_type: 'bearer' };
+
+/** A service that answers by path. */
+function serving(answers: Record<string, () => Response>) {
+  return vi.fn(async (address: string, init?: RequestInit) => {
+    const answer = answers[address];
+    if (!answer) throw new TypeError(`nothing at ${address}: ${init?.method}`);
+    return answer();
+  });
+}
+
+const asked = (service: ReturnType<typeof serving>, path: string) =>
+  ask(path, service as unknown as typeof fetch, undefined, () => new EventTarget() as WebSocket);
+
+beforeEach(() => delete window.early);
+afterEach(() => delete window.early);
+
+test('a page asks for what it shows first', () => {
+  expect(firstOf('/')).toEqual(['/api/v1/servers?limit=500&offset=0']);
+  expect(firstOf('/servers/7/logs')).toEqual(['/api/v1/servers/7']);
+  expect(firstOf('/servers/new')).toEqual([]);
+  expect(firstOf('/alerts')).toEqual([]);
+});
+
+test('what was asked early is taken once', async () => {
+  const service = serving({
+    '/api/v1/auth/refresh': () => Response.json(pair),
+    '/api/v1/auth/me': () => Response.json({ id: 'me' }),
+    '/api/v1/servers/7': () => Response.json({ id: '7' }),
+  });
+  window.early = asked(service, '/servers/7');
+
+  const refreshed = await takeRefresh();
+  const me = await takeAnswer(new Request(`${location.origin}/api/v1/auth/me`));
+
+  expect(await refreshed?.json()).toEqual(pair);
+  expect(await me?.json()).toEqual({ id: 'me' });
+  expect(takeRefresh()).toBeNull();
+  expect(await takeAnswer(new Request(`${location.origin}/api/v1/auth/me`))).toBeNull();
+  expect(await takeAnswer(new Request(`${location.origin}/api/v1/servers/8`))).toBeNull();
+  expect(service.mock.calls.map(([address, init]) => [address, init?.headers])).toEqual([
+    ['/api/v1/auth/refresh', { 'X-Refresh-Cookie': 'if-any' }],
+    ['/api/v1/auth/me', { Authorization: 'Bearer abc' }],
+    ['/api/v1/servers/7', { Authorization: 'Bearer abc' }],
+  ]);
+});
+
+test('where nobody is signed in nothing else is asked', async () => {
+  const service = serving({ '/api/v1/auth/refresh': () => new Response(null, { status: 204 }) });
+  window.early = asked(service, '/');
+
+  expect((await takeRefresh())?.status).toBe(204);
+  expect(await takeAnswer(new Request(`${location.origin}/api/v1/auth/me`))).toBeNull();
+  expect(service).toHaveBeenCalledTimes(1);
+});
+
+test('a service that does not answer is asked again', async () => {
+  window.early = asked(serving({}), '/');
+
+  await expect(takeRefresh()).rejects.toThrow(TypeError);
+  expect(await takeAnswer(new Request(`${location.origin}/api/v1/auth/me`))).toBeNull();
+});
+
+test('what was asked for long ago, or is to be changed, is asked for now', async () => {
+  window.early = asked(serving({ '/api/v1/auth/refresh': () => Response.json(pair) }), '/alerts');
+
+  expect(await takeAnswer(new Request(`${location.origin}/api/v1/auth/me`), 31_000)).toBeNull();
+  expect(await takeAnswer(new Request(`${location.origin}/api/v1/auth/me`, { method: 'PUT' }))).toBeNull();
+  expect(takeRefresh(31_000)).toBeNull();
+});
