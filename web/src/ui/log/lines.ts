@@ -1,8 +1,19 @@
 // The lines of a log that a page holds: a ring, so that a log that never ends takes a bounded memory. Pure.
 import { rewritten, strip } from './ansi';
+import { timeOf } from './structured';
 
 /** `dropped` and `lost` stand where lines are missing, `note` where the log itself has something to say. */
 export type LineKind = 'line' | 'dropped' | 'lost' | 'note';
+
+/** Which of several logs a line is of, where they are shown together. */
+export interface Origin {
+  key: string;
+  /** Short enough to stand before each line. */
+  name: string;
+  serverId: string;
+  /** The name of a colour: `--series-1`. */
+  colour: string;
+}
 
 export interface Line {
   kind: LineKind;
@@ -14,6 +25,8 @@ export interface Line {
   text: string;
   /** As it is read, searched and copied. */
   plain: string;
+  /** Only where several logs are shown together. */
+  origin?: Origin;
 }
 
 /** A line as the service tells it. */
@@ -29,8 +42,10 @@ export const MOST_CHARACTERS = 32_000_000;
 
 export function lineOf(told: ToldLine): Line {
   const text = rewritten(told.message);
+  const plain = strip(text);
   const at = told.timestamp ? Date.parse(told.timestamp) : Number.NaN;
-  return { kind: 'line', at: Number.isNaN(at) ? null : at, stream: told.stream ?? null, text, plain: strip(text) };
+  // Agents know the time of a line of a file where it begins with one.
+  return { kind: 'line', at: Number.isNaN(at) ? timeOf(plain) : at, stream: told.stream ?? null, text, plain };
 }
 
 export function note(kind: Exclude<LineKind, 'line'>, text: string, at: number | null = null): Line {
@@ -114,8 +129,9 @@ function keyOf(line: Line): string {
 
 /** A line as text for the clipboard or a file. */
 export function written(line: Line, how: { times: boolean }): string {
-  if (line.kind !== 'line') return `--- ${line.plain} ---`;
+  const origin = line.origin ? `${line.origin.name} ` : '';
+  if (line.kind !== 'line') return `--- ${origin}${line.plain} ---`;
   const time = how.times && line.at !== null ? `${new Date(line.at).toISOString()} ` : '';
   const stream = line.stream && line.stream !== 'stdout' ? `[${line.stream}] ` : '';
-  return time + stream + line.plain;
+  return time + origin + stream + line.plain;
 }
