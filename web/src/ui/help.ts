@@ -49,6 +49,7 @@ const OF_PAGES: Record<string, HelpTopic> = {
   servers: 'interface',
   timeline: 'timeline',
   alerts: 'alerts',
+  logs: 'logs',
   run: 'commands',
   explore: 'explore',
   dashboards: 'explore',

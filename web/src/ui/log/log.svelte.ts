@@ -1,24 +1,25 @@
 // A log that is shown: the lines held, which of them are rows, what is searched for, what is selected. LogView draws it.
 // Lines are taken as they come, which costs little; what is shown follows once a frame.
 import * as m from '#messages/log';
+import { Folds } from './folds';
+import { heightOf, SHOWN_CHARACTERS, type Layout } from './layout';
+import { LineLevels } from './lineLevels.svelte';
+import type { Level } from './levels';
 import { Lines, MOST_LINES, note, written, type Line } from './lines';
 import { Rows } from './rows';
 import { Search } from './search.svelte';
 
-/** Longer lines are shown in part until somebody asks for the rest. */
-export const SHOWN_CHARACTERS = 5_000;
-
-/** What is needed to say how high a row will be before it is drawn. */
-export interface Layout {
-  lineHeight: number;
-  /** Characters that fit beside time and mark; null: lines are not wrapped. */
-  columns: number | null;
+/** From when to when lines are shown, in milliseconds. */
+export interface Span {
+  from: number;
+  to: number;
 }
 
 export class Log {
   readonly lines: Lines;
   readonly rows: Rows;
   readonly search: Search;
+  readonly levelsOf: LineLevels;
   /** The end is kept in sight as lines come. */
   isFollowing = $state(true);
   isPaused = $state(false);
@@ -26,10 +27,24 @@ export class Log {
   aside = $state(0);
   /** How many lines are held. */
   count = $state(0);
+  /** How many of them are rows. */
+  shownCount = $state(0);
   /** The oldest lines have made room for newer ones. */
   isFull = $state(false);
   wrap = $state(true);
   times = $state(true);
+  /** JSON and logfmt are shown as a message and fields. */
+  isFormatted = $state(true);
+  /** Only lines of these levels are shown; all where it is empty. */
+  levels = $state.raw<ReadonlySet<Level>>(new Set());
+  /** Only lines of this time are shown. */
+  span = $state.raw<Span | null>(null);
+  /** Of these logs no line is shown. */
+  hidden = $state.raw<ReadonlySet<string>>(new Set());
+  /** Changes with each frame in which lines came or went. */
+  revision = $state(0);
+  /** The line that keys are for. */
+  cursor = $state<number | null>(null);
   /** Numbers of the first and the last line selected. */
   selection = $state.raw<{ from: number; to: number } | null>(null);
   /** The longest line so far, in characters: how wide the list is where lines are not wrapped. */
@@ -39,17 +54,26 @@ export class Log {
   #clearedAt = 0;
   #layout: Layout = { lineHeight: 20, columns: null };
   readonly #expanded = new Set<number>();
-  #isFiltered = false;
+  readonly #open = new Set<number>();
+  readonly #folds: Folds;
+  /** Rows are those that were found, those whose level is known, or all, as long as nothing else hides them. */
+  #driver: 'search' | 'levels' | 'lines' = 'lines';
   #isTold = true;
+  #hasGrown = false;
   #changed: () => void = () => undefined;
   #reveal: (number: number) => void = () => undefined;
 
   constructor(capacity = MOST_LINES) {
     this.lines = new Lines(capacity);
     this.rows = new Rows(capacity);
+    this.#folds = new Folds(this.lines);
+    this.levelsOf = new LineLevels(this.lines, {
+      headOf: (number) => this.#folds.headOf(number),
+      read: (from, to) => this.#levelsRead(from, to),
+    });
     this.search = new Search(this.lines, {
       found: (numbers) => this.#found(numbers),
-      restarted: () => this.#restarted(),
+      restarted: () => this.#rebuild(),
     });
   }
 
@@ -69,6 +93,16 @@ export class Log {
       return;
     }
     this.#take(lines);
+  }
+
+  /** Shows these in place of those that are held. What is chosen of them is kept. */
+  replace(lines: readonly Line[]): void {
+    // What came during a pause is not among those.
+    const aside = this.#aside;
+    this.#aside = null;
+    this.clear();
+    this.#take(lines);
+    this.#aside = aside;
   }
 
   pause(): void {
@@ -94,8 +128,12 @@ export class Log {
     this.#clearedAt = this.lines.first;
     this.#aside?.clear();
     this.selection = null;
+    this.cursor = null;
     this.widest = 0;
     this.#expanded.clear();
+    this.#open.clear();
+    this.#folds.clear();
+    this.levelsOf.trimmed();
     this.search.set(this.search.text, this.search.isRegex);
     this.#rebuild();
   }
@@ -104,8 +142,12 @@ export class Log {
   settle(): void {
     this.#isTold = true;
     this.count = this.lines.count;
+    this.shownCount = this.rows.count;
     this.isFull = this.lines.first > this.#clearedAt;
     this.aside = this.#aside ? this.#aside.count : 0;
+    if (this.#hasGrown) this.revision += 1;
+    this.#hasGrown = false;
+    this.levelsOf.tell();
     this.search.tell();
   }
 
@@ -120,6 +162,25 @@ export class Log {
     this.#rebuild();
   }
 
+  /** Shows lines of these levels, this time and these logs alone. */
+  narrow(to: { levels?: ReadonlySet<Level>; span?: Span | null; hidden?: ReadonlySet<string> }): void {
+    if (to.levels) this.levels = to.levels;
+    if (to.span !== undefined) this.span = to.span;
+    if (to.hidden) this.hidden = to.hidden;
+    this.#rebuild();
+  }
+
+  /** Whether something hides lines that are there. */
+  get isNarrowed(): boolean {
+    const isSearched = this.search.isOnly && this.search.text !== '';
+    return isSearched || this.levels.size > 0 || this.span !== null || this.hidden.size > 0;
+  }
+
+  format(isFormatted: boolean): void {
+    this.isFormatted = isFormatted;
+    this.#rebuild();
+  }
+
   isExpanded(number: number): boolean {
     return this.#expanded.has(number);
   }
@@ -129,14 +190,69 @@ export class Log {
     this.#touch();
   }
 
+  /** Whether what a line consists of stands below it. */
+  isOpen(number: number): boolean {
+    return this.#open.has(number);
+  }
+
+  toggle(number: number): void {
+    if (!this.#open.delete(number)) this.#open.add(number);
+    this.cursor = number;
+    this.#touch();
+  }
+
+  /** Where lines are folded below this one: how many, and whether they are shown. */
+  foldAt(number: number): { count: number; isOpen: boolean } | null {
+    return this.#driver === 'search' ? null : this.#folds.at(number);
+  }
+
+  unfold(number: number): void {
+    this.#folds.toggle(number);
+    this.#rebuild();
+  }
+
+  isContinuation(number: number): boolean {
+    return this.#folds.headOf(number) !== number;
+  }
+
   /** Goes to the next line found, or the one before, from the one gone to or from what is in sight. */
   step(direction: 1 | -1, inSight: number): void {
-    const number = this.search.step(this.search.current ?? inSight - (direction === 1 ? 1 : 0), direction);
+    const number = this.search.step(this.search.current ?? inSight - (direction === 1 ? 1 : 0), direction, (found) =>
+      this.#passes(found),
+    );
     if (number === null) return;
     this.search.current = number;
+    this.cursor = number;
+    this.show(number);
+  }
+
+  /** Brings a line into sight, whatever folds it. */
+  show(number: number): void {
     this.isFollowing = false;
+    if (this.#driver !== 'search' && this.#folds.isHidden(number)) this.unfold(number);
     this.#reveal(number);
     this.#touch();
+  }
+
+  /** Moves the cursor by so many rows. Returns the line that it is on then. */
+  move(by: number, inSight: number): number | null {
+    const { rows } = this;
+    if (rows.count === 0) return null;
+    const from = this.cursor === null ? rows.rowOf(inSight) - Math.sign(by) : rows.rowOf(this.cursor);
+    const row = Math.min(rows.end - 1, Math.max(rows.first, from + by));
+    this.cursor = rows.number(row);
+    if (row < rows.end - 1) this.isFollowing = false;
+    this.#touch();
+    return this.cursor;
+  }
+
+  /** The first line that is shown of this time or later; null where there is none. */
+  at(time: number): number | null {
+    for (let row = this.rows.first; row < this.rows.end; row += 1) {
+      const line = this.lines.get(this.rows.number(row));
+      if (line && line.kind === 'line' && line.at !== null && line.at >= time) return this.rows.number(row);
+    }
+    return null;
   }
 
   toEnd(): void {
@@ -146,6 +262,7 @@ export class Log {
 
   select(number: number, extend: boolean): void {
     const before = this.selection;
+    this.cursor = number;
     this.selection = extend && before ? { from: before.from, to: number } : { from: number, to: number };
   }
 
@@ -172,11 +289,16 @@ export class Log {
     return lines;
   }
 
-  /** What is held, or what is shown of it while it is filtered, in pieces for a file. */
+  /** A line with all that continues it. */
+  whole(number: number): Line[] {
+    return this.#folds.group(number).flatMap((one) => this.lines.get(one) ?? []);
+  }
+
+  /** What is held, or what is shown of it while it is filtered, in pieces for a file. What is folded is there, too. */
   file(): string[] {
     const pieces: string[] = [];
-    for (let row = this.rows.first; row < this.rows.end; row += 1) {
-      const line = this.lines.get(this.rows.number(row));
+    for (const number of this.#candidates()) {
+      const line = this.#passes(number) ? this.lines.get(number) : undefined;
       if (line) pieces.push(`${written(line, { times: this.times })}\n`);
     }
     return pieces;
@@ -184,60 +306,71 @@ export class Log {
 
   close(): void {
     this.search.close();
+    this.levelsOf.close();
   }
 
   #take(lines: readonly Line[]): void {
     for (const line of lines) {
       const number = this.lines.end;
       this.lines.push(line);
-      this.widest = Math.max(this.widest, Math.min(line.plain.length + (line.stream?.length ?? 0), SHOWN_CHARACTERS));
-      if (!this.#isFiltered) this.rows.push(number, this.#height(line, number));
+      this.#folds.push(number, line);
+      const before = (line.stream?.length ?? 0) + (line.origin?.name.length ?? 0);
+      this.widest = Math.max(this.widest, Math.min(line.plain.length + before, SHOWN_CHARACTERS));
+      if (this.#driver === 'lines') this.#row(number);
     }
     this.rows.dropBefore(this.lines.first);
+    this.levelsOf.trimmed();
+    this.#folds.trimmed();
     this.search.trimmed();
+    this.#hasGrown = true;
+    this.levelsOf.grown();
     this.search.grown();
     this.#touch();
   }
 
-  #found(numbers: number[]): void {
-    if (this.#isFiltered) {
-      for (const number of numbers) {
-        const line = this.lines.get(number);
-        if (line) this.rows.push(number, this.#height(line, number));
-      }
-    }
+  #levelsRead(from: number, to: number): void {
+    if (this.#driver === 'levels') for (let number = from; number < to; number += 1) this.#row(number);
+    this.#hasGrown = true;
     this.#touch();
   }
 
-  #restarted(): void {
-    this.#rebuild();
+  #found(numbers: number[]): void {
+    if (this.#driver === 'search') for (const number of numbers) this.#row(number);
+    this.#touch();
   }
 
   #rebuild(): void {
-    this.#isFiltered = this.search.isOnly && this.search.isOn;
+    if (this.search.isOnly && this.search.isOn) this.#driver = 'search';
+    else this.#driver = this.levels.size > 0 ? 'levels' : 'lines';
     this.rows.clear();
-    const numbers = this.#isFiltered ? this.search.numbers() : null;
-    if (numbers) {
-      for (const number of numbers) this.#row(number);
-    } else {
-      for (let number = this.lines.first; number < this.lines.end; number += 1) this.#row(number);
-    }
+    for (const number of this.#candidates()) this.#row(number);
     this.#touch();
+  }
+
+  /** The lines that may be rows now; others become some when they were searched, or read. */
+  *#candidates(): Generator<number> {
+    if (this.#driver === 'search') return yield* this.search.numbers();
+    const end = this.#driver === 'levels' ? this.levelsOf.next : this.lines.end;
+    for (let number = this.lines.first; number < end; number += 1) yield number;
+  }
+
+  #passes(number: number): boolean {
+    const line = this.lines.get(number);
+    if (!line) return false;
+    if (line.origin && this.hidden.has(line.origin.key)) return false;
+    const { span } = this;
+    if (span && (line.at === null || line.at < span.from || line.at >= span.to)) return false;
+    if (this.levels.size === 0 || line.kind !== 'line') return true;
+    const level = this.levelsOf.of(number);
+    return level !== null && this.levels.has(level);
   }
 
   #row(number: number): void {
     const line = this.lines.get(number);
-    if (line) this.rows.push(number, this.#height(line, number));
-  }
-
-  /** A guess, right for most lines; what is drawn is measured. */
-  #height(line: Line, number: number): number {
-    const { lineHeight, columns } = this.#layout;
-    if (columns === null) return lineHeight;
-    const isWhole = line.plain.length <= SHOWN_CHARACTERS || this.#expanded.has(number);
-    const tag = line.stream && line.stream !== 'stdout' ? line.stream.length + 1 : 0;
-    const length = (isWhole ? line.plain.length : SHOWN_CHARACTERS) + tag;
-    return lineHeight * Math.max(1, Math.ceil(length / columns));
+    if (!line || !this.#passes(number)) return;
+    if (this.#driver !== 'search' && this.#folds.isHidden(number)) return;
+    const isWhole = this.#expanded.has(number);
+    this.rows.push(number, heightOf(line, this.#layout, { isWhole, isFormatted: this.isFormatted }));
   }
 
   #touch(): void {

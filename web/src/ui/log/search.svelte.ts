@@ -95,12 +95,26 @@ export class Search {
     return this.#slow.has(number) ? [[0, plain.length]] : find(this.#pattern, plain);
   }
 
-  /** The line found behind (`1`) or before (`-1`) one, around the ends. */
-  step(from: number, direction: 1 | -1): number | null {
+  /** The line found behind (`1`) or before (`-1`) one, around the ends: the first that `fits`. */
+  step(from: number, direction: 1 | -1, fits: (number: number) => boolean = () => true): number | null {
     const count = this.#found.length - this.#head;
-    if (count === 0) return null;
     const index = this.#indexOf(direction === 1 ? from + 1 : from) - this.#head + (direction === 1 ? 0 : -1);
-    return this.#found[this.#head + ((index + count) % count)] ?? null;
+    for (let step = 0; step < count; step += 1) {
+      const number = this.#found[this.#head + ((((index + step * direction) % count) + count) % count)];
+      if (number !== undefined && fits(number)) return number;
+    }
+    return null;
+  }
+
+  /** Where a text that stands for a line has it: none where the line has not, or was slow. */
+  rangesIn(number: number, text: string): Range[] {
+    if (!this.#pattern || this.#found[this.#indexOf(number)] !== number || this.#slow.has(number)) return [];
+    return find(this.#pattern, text);
+  }
+
+  /** Whether it was found in a line. */
+  has(number: number): boolean {
+    return this.#pattern !== null && this.#found[this.#indexOf(number)] === number;
   }
 
   close(): void {
