@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import type { Site } from './support/site.ts';
 import { enter, expect, FROM_A_SHELL, navigation, test, type Control } from './support/test.ts';
+import { chooseLog, logButton } from './support/logs.ts';
 import { giveFleeting, giveNext, giveOnce, LEFT_S } from './support/token.ts';
 import * as t from './support/texts.ts';
 
@@ -26,13 +27,13 @@ const sockets: Watched[] = [
       // The page begins with the system's log: that socket is not the one that is watched.
       const first = page.waitForEvent('websocket', (socket) => socket.url().includes('/ws/logs/'));
       await page.goto(`/servers/${server.id}/logs`);
-      await expect(page.getByLabel(t.logs.log(), { exact: true })).toBeVisible();
+      await expect(logButton(page)).toBeVisible();
       await first;
     },
     open: async (page, { logs }, site) => {
       const file = join(logs, `${site.unique('outlasting')}.log`);
       writeFileSync(file, 'before\n');
-      await page.getByLabel(t.logs.log(), { exact: true }).selectOption({ label: t.logs.file() });
+      await chooseLog(page, t.logs.file());
       await page.getByLabel(t.logs.path()).fill(file);
       await page.getByRole('button', { name: t.logs.show(), exact: true }).click();
       const lines = page.getByRole('log', { name: t.logs.lines() });

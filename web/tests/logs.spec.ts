@@ -1,6 +1,7 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
+import { chooseLog } from './support/logs.ts';
 import type { Site } from './support/site.ts';
 import { enter, expect, tab, test, type Control } from './support/test.ts';
 import * as t from './support/texts.ts';
@@ -11,7 +12,7 @@ async function follow(page: Page, control: Control, site: Site, ...lines: string
   writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
   await enter(page, control.account, `/servers/${control.server.id}`);
   await tab(page, t.logs.title()).click();
-  await page.getByLabel(t.logs.log(), { exact: true }).selectOption({ label: t.logs.file() });
+  await chooseLog(page, t.logs.file());
   await page.getByLabel(t.logs.path()).fill(file);
   await page.getByRole('button', { name: t.logs.show(), exact: true }).click();
   await expect(page.getByText(t.liveLog.live(), { exact: true })).toBeVisible();
@@ -33,7 +34,7 @@ test("a container's log is followed, and its address shared", async ({ page, con
   const name = site.unique(`talking-${process.pid}`);
   const id = await control.docker.run(name, 'echo hello', 'echo woe >&2');
   await enter(page, control.account, `/servers/${control.server.id}/logs`);
-  await page.getByLabel(t.logs.log(), { exact: true }).selectOption({ label: name });
+  await chooseLog(page, name);
   await expect(linesOf(page)).toContainText('hello');
   await expect(linesOf(page)).toContainText('woe');
 
@@ -167,4 +168,180 @@ test('the past is searched on the server', async ({ page, control, site }) => {
   await expect(found).not.toContainText('hay');
   await page.reload();
   await expect(found).toContainText('needle 1');
+});
+
+test('what was typed while following is searched for on the server, and taken back', async ({
+  page,
+  control,
+  site,
+}) => {
+  await follow(page, control, site, 'GET /a status=200', 'GET /b status=500', 'GET /c status=503');
+  await page.getByRole('button', { name: t.liveLog.regex() }).click();
+  await page.getByRole('searchbox', { name: t.liveLog.find() }).fill('status=5\\d\\d');
+
+  await page.getByRole('button', { name: t.logs.onServer() }).click();
+
+  const found = page.getByRole('log', { name: t.logs.found() });
+  await expect(found).toContainText('status=500');
+  await expect(found).toContainText('status=503');
+  await expect(found).not.toContainText('status=200');
+  await expect(page.getByLabel(t.logs.text())).toHaveValue('status=5\\d\\d');
+  await expect(page.getByRole('checkbox', { name: t.logs.regex() })).toBeChecked();
+  await page.getByRole('button', { name: t.logs.follow() }).click();
+  await expect(page.getByRole('searchbox', { name: t.liveLog.find() })).toHaveValue('status=5\\d\\d');
+});
+
+test('levels of plain lines, JSON and logfmt are seen, counted and narrow the lines; the address says it', async ({
+  page,
+  control,
+  site,
+}) => {
+  await follow(
+    page,
+    control,
+    site,
+    '2026-11-24T03:12:00Z ERROR plain one',
+    '{"level":"error","msg":"json one","order":17}',
+    'level=warn msg="logfmt one" took=3s',
+    '2026/11/24 03:12:00 [error] 31#31: nginx one',
+    'without one',
+  );
+  await expect(linesOf(page)).toContainText('without one');
+  const error = page.getByRole('button', { name: new RegExp(`^${t.log.level({ level: 'error' })} 3$`) });
+  await expect(error).toBeVisible();
+
+  await error.click();
+
+  await expect(linesOf(page).locator('.line')).toHaveCount(3);
+  await expect(linesOf(page)).not.toContainText('logfmt one');
+  await expect(page.getByText(t.liveLog.shownOf({ shown: 3, count: 5 }))).toBeVisible();
+  await expect(page).toHaveURL(/level=error/);
+  await page.reload();
+  await expect(linesOf(page).locator('.line')).toHaveCount(3);
+  await expect(error).toHaveAttribute('aria-pressed', 'true');
+});
+
+test('a line of JSON is its message, and opens into its fields', async ({ page, control, site }) => {
+  const json = { level: 'info', msg: 'order paid', http: { status: 200 }, order: 17, evil: '<img src=x>' };
+  await follow(page, control, site, JSON.stringify(json), 'plain');
+  const line = linesOf(page).locator('.line').first();
+  await expect(line).toContainText('order paid  http.status=200');
+  await expect(line).not.toContainText('"msg"');
+
+  await line.getByText('order paid', { exact: true }).click();
+
+  const details = linesOf(page).getByRole('group', { name: t.log.details() });
+  await expect(details.getByRole('row', { name: /http\.status/ })).toContainText('200');
+  await expect(details.getByRole('row', { name: /evil/ })).toContainText('<img src=x>');
+  await page.getByRole('button', { name: t.liveLog.format(), exact: true }).click();
+  await expect(line).toContainText('"msg"');
+});
+
+test('what is found in a field that is not shown is marked in the line as it was written', async ({
+  page,
+  control,
+  site,
+}) => {
+  const deep = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`field${index}`, `value${index}`]));
+  await follow(page, control, site, JSON.stringify({ msg: 'many', ...deep }));
+  await expect(linesOf(page)).toContainText('many');
+
+  await page.getByRole('searchbox', { name: t.liveLog.find() }).fill('value19');
+
+  await expect(linesOf(page).locator('.found')).toHaveText(['value19']);
+});
+
+test('a stack trace is folded, opens, and its lines have its level', async ({ page, control, site }) => {
+  const trace = Array.from({ length: 12 }, (_, index) => `\tat com.example.Frame${index}`);
+  await follow(page, control, site, 'ERROR boom', ...trace, 'INFO next');
+  await expect(linesOf(page)).toContainText('Frame2');
+  await expect(linesOf(page)).not.toContainText('Frame3');
+
+  await linesOf(page)
+    .getByRole('button', { name: t.log.unfold({ count: 9 }) })
+    .click();
+
+  await expect(linesOf(page)).toContainText('Frame11');
+  await linesOf(page).getByRole('button', { name: t.log.fold() }).click();
+  await expect(linesOf(page)).not.toContainText('Frame11');
+});
+
+test('keys move from line to line, open one, copy it and go to what was found', async ({
+  page,
+  context,
+  control,
+  site,
+}) => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  await follow(page, control, site, 'one', '{"msg":"two","n":2}', 'three two', 'four');
+  await expect(linesOf(page)).toContainText('four');
+  await page.keyboard.press('/');
+  await page.keyboard.type('two');
+  await expect(page.getByText(t.liveLog.lines({ count: 2 }), { exact: true })).toBeVisible();
+  await linesOf(page).focus();
+
+  await page.keyboard.press('Home');
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  await expect(linesOf(page).getByRole('group', { name: t.log.details() })).toBeVisible();
+  await page.keyboard.press('Enter');
+  await expect(linesOf(page).getByRole('group', { name: t.log.details() })).toBeHidden();
+  await page.keyboard.press('n');
+  await page.keyboard.press('n');
+  await expect(linesOf(page).locator('.current')).toContainText('three two');
+  await page.keyboard.press('c');
+  await expect(page.getByText(t.log.copied({ count: 1 }))).toBeVisible();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe('three two');
+});
+
+test('a line leads to the charts around it, and to all that happened then', async ({ page, control, site }) => {
+  await follow(page, control, site, '2026-11-24T03:12:00Z ERROR it broke');
+  const line = linesOf(page).locator('.line').first();
+  await line.hover();
+  await line.getByRole('button', { name: t.log.details() }).click();
+
+  const details = linesOf(page).getByRole('group', { name: t.log.details() });
+
+  await expect(details.getByRole('link', { name: t.log.charts() })).toHaveAttribute(
+    'href',
+    `/servers/${control.server.id}?from=2026-11-24T03%3A07%3A00Z&to=2026-11-24T03%3A17%3A00Z&at=2026-11-24T03%3A12%3A00Z`,
+  );
+  await expect(details.getByRole('link', { name: t.log.timeline() })).toHaveAttribute(
+    'href',
+    `/timeline?server=${control.server.id}&at=2026-11-24T03%3A12%3A00Z`,
+  );
+});
+
+test('lines over time: keys select a time, which alone is shown then', async ({ page, control, site }) => {
+  const at = (minute: number) => `2026-11-24T03:${String(minute).padStart(2, '0')}:00Z INFO minute ${minute}.`;
+  await follow(page, control, site, ...Array.from({ length: 30 }, (_, minute) => at(minute)));
+  await expect(linesOf(page)).toContainText('minute 29.');
+  const bars = page.getByRole('slider', { name: t.log.histogram() });
+  await expect(bars).toHaveAttribute('aria-valuemax', /^[1-9]/);
+
+  await bars.focus();
+  await page.keyboard.press('PageDown');
+  await page.keyboard.press('Shift+PageUp');
+  await page.keyboard.press('Enter');
+
+  await expect(linesOf(page)).not.toContainText('minute 0.');
+  await expect(linesOf(page)).toContainText('minute 29.');
+  await expect(page).toHaveURL(/from=2026-11-24T03/);
+  await page.getByRole('button', { name: t.log.allTimes() }).click();
+  await expect(page.getByText(t.liveLog.lines({ count: 30 }), { exact: true })).toBeVisible();
+});
+
+test('a log is found in the list by some of its name, by keys alone', async ({ page, control, site }) => {
+  const name = site.unique(`picked-${process.pid}`);
+  await control.docker.run(name, 'echo from the picked one');
+  await enter(page, control.account, `/servers/${control.server.id}/logs`);
+  await page.getByRole('button', { name: t.logs.logIs({ name: t.logs.systemLog() }) }).press('Enter');
+  await expect(page.getByRole('option', { name })).toBeVisible();
+
+  await page.keyboard.type(name.slice(0, 12));
+  await expect(page.getByRole('option', { name: t.logs.systemLog() })).toBeHidden();
+  await page.keyboard.press('Enter');
+
+  await expect(linesOf(page)).toContainText('from the picked one');
+  await expect(page.getByRole('button', { name: t.logs.logIs({ name }) })).toBeFocused();
 });

@@ -1,4 +1,4 @@
-// A log as it is written, over the service's socket, into a [`Log`]. A connection that comes back tells the last lines once
+// A log as it is written, over the service's socket, into a `Log`, or into what mixes several. A connection that comes back tells the last lines once
 // more: those that are there already are left out, and a mark says where it was lost.
 import * as m from '#messages/liveLog';
 import { api, take } from '../../../api/client';
@@ -6,7 +6,6 @@ import { failureOf } from '../../../api/failure';
 import { duration } from '../../../lib/format';
 import { live, type Message } from '../../../live/socket.svelte';
 import { lineOf, Lines, note, overlap, type Line, type ToldLine } from '../../../ui/log/lines';
-import type { Log } from '../../../ui/log/log.svelte';
 import { parameters, socketPath, type Problem, type Source } from './source';
 
 /** `away`: the agent is; its lines come when it is back. `over`: nothing more comes until somebody tries again. */
@@ -15,15 +14,23 @@ export type FeedState = 'connecting' | 'live' | 'lost' | 'away' | 'over';
 /** After a reconnect: lines that come later than this are new ones. */
 const SETTLE_MS = 500;
 
+/** What takes the lines. */
+export interface Sink {
+  push(lines: readonly Line[]): void;
+}
+
 export class Feed {
   state = $state<FeedState>('connecting');
   /** Why it is over. */
   problem = $state.raw<Problem | null>(null);
+  /** Lines that did not come, and how often some may be missing. */
+  dropped = $state(0);
+  gaps = $state(0);
 
   readonly #serverId: string;
   readonly #source: Source;
   readonly #tail: number;
-  readonly #log: Log;
+  readonly #sink: Sink;
   /** The last lines told, to know them again. */
   readonly #recent: Lines;
   #stop: () => void = () => undefined;
@@ -32,11 +39,11 @@ export class Feed {
   #coming: Line[] | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(serverId: string, source: Source, tail: number, log: Log) {
+  constructor(serverId: string, source: Source, tail: number, sink: Sink) {
     this.#serverId = serverId;
     this.#source = source;
     this.#tail = tail;
-    this.#log = log;
+    this.#sink = sink;
     this.#recent = new Lines(tail);
   }
 
@@ -77,7 +84,8 @@ export class Feed {
     } else if (message.type === 'dropped') {
       this.#settle();
       const { count } = message.data as { count: number };
-      this.#log.push([note('dropped', m.droppedHere({ count }))]);
+      this.dropped += count;
+      this.#sink.push([note('dropped', m.droppedHere({ count }))]);
     } else if (message.type === 'error') {
       this.#settle();
       this.#failed(message.data as Problem);
@@ -87,10 +95,11 @@ export class Feed {
   #failed(problem: Problem): void {
     if (problem.code === 'agent_offline') {
       this.state = 'away';
-      this.#log.push([note('lost', m.wentOffline())]);
+      this.gaps += 1;
+      this.#sink.push([note('lost', m.wentOffline())]);
       return;
     }
-    if (this.#recent.count > 0) this.#log.push([note('note', m.endedHere({ reason: problem.detail }))]);
+    if (this.#recent.count > 0) this.#sink.push([note('note', m.endedHere({ reason: problem.detail }))]);
     this.#end(problem);
   }
 
@@ -135,12 +144,13 @@ export class Feed {
     const plain = known > 0 ? m.lostNothing : m.lostSome;
     const timed = known > 0 ? m.lostNothingFor : m.lostSomeFor;
     this.#lostAt = null;
-    this.#log.push([note('lost', lasted ? timed(lasted) : plain())]);
+    if (known === 0) this.gaps += 1;
+    this.#sink.push([note('lost', lasted ? timed(lasted) : plain())]);
     this.#take(coming.slice(known));
   }
 
   #take(lines: Line[]): void {
     for (const line of lines) this.#recent.push(line);
-    this.#log.push(lines);
+    this.#sink.push(lines);
   }
 }

@@ -38,6 +38,33 @@ export function socketPath(serverId: string, source: Source, tail: number): stri
   return `/ws/logs/${encodeURIComponent(serverId)}?${query}`;
 }
 
+/** An id of a container as people write it; a name as it is. */
+export function shortId(container: string): string {
+  return /^[0-9a-f]{64}$/.test(container) ? container.slice(0, 12) : container;
+}
+
+/** A log of a server as one word of an address: `SERVER:container:NAME`. */
+export function keyOf(serverId: string, source: Source): string {
+  if (source.kind === 'container') return `${serverId}:container:${source.containerId}`;
+  return source.kind === 'file' ? `${serverId}:file:${source.path}` : `${serverId}:system`;
+}
+
+/** The log that such a word means; null for none. */
+export function ofKey(key: string): { serverId: string; source: Source } | null {
+  const [serverId = '', kind = ''] = key.split(':', 2);
+  const rest = key.slice(serverId.length + kind.length + 2);
+  if (!/^[0-9a-f-]{36}$/i.test(serverId)) return null;
+  if (kind === 'system' && key.length === serverId.length + 7) return { serverId, source: { kind: 'system' } };
+  if (kind === 'container' && rest) return { serverId, source: { kind: 'container', containerId: rest } };
+  if (kind === 'file' && faultOfPath(rest) === null) return { serverId, source: { kind: 'file', path: rest } };
+  return null;
+}
+
+/** The page on which other logs can be added to this one. */
+export function mixAddress(serverId: string, source: Source): string {
+  return `/logs?${new URLSearchParams({ log: keyOf(serverId, source) })}`;
+}
+
 /** What is wrong with a path before anybody is asked. */
 export function faultOfPath(path: string): string | null {
   if (path === '') return m.pathMissing();
