@@ -11,7 +11,7 @@ use crate::config::WebInterface;
 use crate::state::State;
 
 /// The addresses of the interface's pages: `web/src/pages/pages.ts`. All other unknown addresses are 404.
-const PAGES: [&str; 18] = [
+const PAGES: [&str; 19] = [
     "/",
     "/servers",
     "/sign-in",
@@ -21,6 +21,7 @@ const PAGES: [&str; 18] = [
     "/timeline",
     "/alerts",
     "/alerts/{id}",
+    "/logs",
     "/run",
     "/run/{id}",
     "/account",

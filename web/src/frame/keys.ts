@@ -4,6 +4,7 @@ import * as m from '#messages/app';
 export const places: Record<string, { href: string; label: () => string }> = {
   f: { href: '/', label: m.fleet },
   a: { href: '/alerts', label: m.alerts },
+  l: { href: '/logs', label: m.logs },
   r: { href: '/run', label: m.bulkRun },
   n: { href: '/servers/new', label: m.addAServer },
   w: { href: '/wall', label: m.wall },

@@ -17,6 +17,7 @@ export const pages: Page[] = [
   { pattern: '/servers/:id/:tab?', title: m.server, load: () => import('./server/Server.svelte') },
   { pattern: '/timeline', title: m.timeline, load: () => import('./timeline/Timeline.svelte') },
   { pattern: '/alerts/:id?', title: m.alerts, load: () => import('./alerts/Alerts.svelte') },
+  { pattern: '/logs', title: m.logs, load: () => import('./logs/Logs.svelte') },
   { pattern: '/run/:id?', title: m.bulkRun, load: () => import('./run/Run.svelte') },
   { pattern: '/account/:tab?', title: m.account, load: () => import('./account/Account.svelte') },
   { pattern: '/explore', title: m.explore, load: () => import('./explore/Explore.svelte') },

@@ -30,6 +30,10 @@ export const signedIn: Shown[] = [
     path: '/timeline?server=SERVER&at=2026-11-20T03:12:00Z&from=2026-11-20T00:00:00Z&to=2026-11-20T06:00:00Z',
     ready: heading('control'),
   },
+  {
+    path: '/logs?log=SERVER:file:LOG',
+    ready: (page) => page.getByRole('log', { name: t.mix.lines() }).getByText('worse'),
+  },
   { path: '/run', ready: heading(t.run.earlier()) },
   { path: '/run/BATCH', ready: (page) => page.getByText(t.run.doneOf({ done: 1, total: 1 })) },
   { path: '/account', ready: button(t.account.save()) },

@@ -28,6 +28,7 @@ export * as liveLog from '#messages/liveLog';
 export * as log from '#messages/log';
 export * as logs from '#messages/logs';
 export * as metrics from '#messages/metrics';
+export * as mix from '#messages/mix';
 export * as moment from '#messages/moment';
 export * as notices from '#messages/notices';
 export * as overview from '#messages/overview';
