@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { breaks, firstFrom, isGap, lonely, nearest, usualDistance } from './gaps';
+import { breaks, firstFrom, gapsWithin, isGap, lonely, nearest, paceOf, usualDistance } from './gaps';
 
 it('tells the usual distance by the median, so that a gap does not change it', () => {
   expect(usualDistance([0, 5, 10, 15, 900, 905], 1)).toBe(5);
@@ -37,4 +37,27 @@ it('finds where a time begins', () => {
 
 it('finds points that stand alone', () => {
   expect(lonely([1, null, 2, null, 3, 4], 0, 5)).toEqual([0, 2]);
+});
+
+it('takes the slower pace where samples came faster for a while', () => {
+  const times = [...Array.from({ length: 60 }, (_, index) => index), 65, 70, 75, 80, 85, 90, 95, 100];
+
+  expect(paceOf(times, 5)).toBe(5);
+  expect(paceOf([0, 60, 120, 900, 960], 5)).toBe(60);
+  expect(paceOf([0, 60, 120, 180, 240, 300, 900], 5)).toBe(60);
+});
+
+it('finds the times without data, at the edges too', () => {
+  expect(gapsWithin([100, 105, 110, 300, 305], 0, 400, 5)).toEqual([
+    { from: 0, to: 100 },
+    { from: 110, to: 300 },
+    { from: 305, to: 400 },
+  ]);
+  expect(gapsWithin([], 0, 400, 5)).toEqual([{ from: 0, to: 400 }]);
+  expect(gapsWithin([0, 10, 20, 30], 5, 35, 5)).toEqual([]);
+});
+
+it('waits a while for the newest sample', () => {
+  expect(gapsWithin([0, 5, 10], 0, 35, 5)).toEqual([]);
+  expect(gapsWithin([0, 5, 10], 0, 36, 5)).toEqual([{ from: 10, to: 36 }]);
 });

@@ -11,6 +11,43 @@ export function usualDistance(times: ArrayLike<number>, least: number): number {
   return Math.max(least, distances[(distances.length - 1) >> 1] ?? least);
 }
 
+/** Agents measure so often unless told otherwise, and every second while somebody looks: both may be in one chart. */
+export const LEAST_PACE = 5;
+
+/**
+ * The distance that points may have without a gap, over all of them: it is that of the slower part where samples came faster
+ * for a while. An outage now and then does not change it.
+ */
+export function paceOf(times: ArrayLike<number>, least: number): number {
+  const distances: number[] = [];
+  for (let index = Math.max(1, times.length - 256); index < times.length; index += 1) {
+    distances.push((times[index] ?? 0) - (times[index - 1] ?? 0));
+  }
+  distances.sort((a, b) => a - b);
+  return Math.max(least, distances[Math.floor((distances.length - 1) * 0.8)] ?? least);
+}
+
+/** A time without data. */
+export interface Gap {
+  from: number;
+  to: number;
+}
+
+/** The times within `from` to `to` of which there is no data, when there is some at `times` (ascending). */
+export function gapsWithin(times: readonly number[], from: number, to: number, pace: number): Gap[] {
+  const found: Gap[] = [];
+  const least = pace * GAP_FACTOR;
+  let before = from;
+  for (const time of times) {
+    if (time > from && time - before > least) found.push({ from: Math.max(from, before), to: Math.min(to, time) });
+    before = time;
+    if (time >= to) return found;
+  }
+  // The newest sample may be on its way.
+  if (to - Math.max(from, before) > least * 2) found.push({ from: Math.max(from, before), to });
+  return found;
+}
+
 /** Whether a line breaks between two times. */
 export function isGap(before: number, after: number, usual: number): boolean {
   return after - before > usual * GAP_FACTOR;

@@ -15,6 +15,8 @@ export interface Line {
   /** Fills what is below it. */
   isFilled?: boolean;
   isDashed?: boolean;
+  /** How it was a day or a week before. */
+  isFaint?: boolean;
 }
 
 /** A line across: a limit. `shade` is the side where it is exceeded. */

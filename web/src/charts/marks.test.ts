@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { marksNear, thinned, type Mark } from './marks';
+import { clusters, marksNear, thinned, type Mark } from './marks';
 
 const mark = (id: string, at: number, tone: Mark['tone'] = 'ok'): Mark => ({ id, at, kind: 'alert', tone, title: id });
 
@@ -15,5 +15,16 @@ it('draws one line where there is room for one: the worst', () => {
   expect(thinned(marks, 5).map((one) => [one.id, one.at])).toEqual([
     ['b', 10],
     ['c', 30],
+  ]);
+});
+
+it('draws one sign for what stands together, with all of it in the order of time', () => {
+  const marks = [mark('c', 30), mark('b', 14, 'bad'), mark('a', 10), mark('gone', 99)];
+
+  const found = clusters(marks, 0, 50, 5);
+
+  expect(found.map((one) => [one.at, one.shown.id, one.marks.map((each) => each.id)])).toEqual([
+    [10, 'b', ['a', 'b']],
+    [30, 'c', ['c']],
   ]);
 });

@@ -1,3 +1,4 @@
+import type { IconName } from '../ui/icons';
 import type { Tone } from './colours';
 
 /** Something that happened at a time: a thin line on all charts. */
@@ -5,12 +6,23 @@ export interface Mark {
   id: string;
   /** Seconds. */
   at: number;
-  kind: 'alert' | 'restart' | 'container' | 'agent' | 'command' | 'action';
+  kind: 'alert' | 'restart' | 'container' | 'agent' | 'command' | 'action' | 'deploy' | 'note';
   tone: Tone;
   title: string;
   detail?: string;
   href?: string;
 }
+
+export const MARK_ICONS: Record<Mark['kind'], IconName> = {
+  alert: 'bell',
+  restart: 'refresh',
+  container: 'box',
+  agent: 'activity',
+  command: 'terminal',
+  action: 'user',
+  deploy: 'send',
+  note: 'tag',
+};
 
 /** The marks within `within` seconds of a time, the nearest first, at most `most`. */
 export function marksNear(marks: readonly Mark[], at: number, within: number, most = 3): Mark[] {
@@ -18,6 +30,30 @@ export function marksNear(marks: readonly Mark[], at: number, within: number, mo
     .filter((mark) => Math.abs(mark.at - at) <= within)
     .sort((one, other) => Math.abs(one.at - at) - Math.abs(other.at - at))
     .slice(0, most);
+}
+
+/** Marks that stand so close that they are one sign, the worst of which it shows. */
+export interface Cluster {
+  /** Where it stands. */
+  at: number;
+  shown: Mark;
+  /** In the order of their times. */
+  marks: Mark[];
+}
+
+/** The marks of a span as signs that stand at least `apart` seconds from one another. */
+export function clusters(marks: readonly Mark[], from: number, to: number, apart: number): Cluster[] {
+  const found: Cluster[] = [];
+  const within = marks.filter((mark) => mark.at >= from && mark.at <= to);
+  for (const mark of within.sort((one, other) => one.at - other.at)) {
+    const last = found.at(-1);
+    if (!last || mark.at - last.at >= apart) found.push({ at: mark.at, shown: mark, marks: [mark] });
+    else {
+      last.marks.push(mark);
+      if (WEIGHT[mark.tone] > WEIGHT[last.shown.tone]) last.shown = mark;
+    }
+  }
+  return found;
 }
 
 const WEIGHT: Record<Tone, number> = { bad: 4, warn: 3, accent: 2, ok: 1, idle: 0 };

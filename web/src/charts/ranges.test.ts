@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { chosen, isSame, panned, PRESETS, queryOf, rangeOf, spanOf, USUAL, zoomed, type Range } from './ranges';
+import { chosen, isSame, panned, PRESETS, queryOf, rangeOf, spanOf, stretched, USUAL, zoomed, type Range } from './ranges';
 
 const NOW = 1_800_000_000;
 
@@ -13,13 +13,16 @@ describe('ranges', () => {
     const ranges: Range[] = [
       ...PRESETS.map((preset): Range => ({ kind: 'live', seconds: preset.seconds })),
       { kind: 'fixed', from: NOW - 500, to: NOW - 100 },
+      { kind: 'live', seconds: 2 * 86_400 },
+      { kind: 'live', seconds: 5_400 },
+      { kind: 'live', seconds: 45 },
     ];
 
     for (const range of ranges) expect(rangeOf(query(range))).toEqual(range);
   });
 
   it('take what makes no sense for the usual one', () => {
-    for (const text of ['', 'range=3w', 'from=x&to=y', `from=${NOW}`, `from=${NOW}&to=${NOW - 1}`]) {
+    for (const text of ['', 'range=3w', 'range=0s', 'range=99y', 'range=-1d', 'from=x&to=y', `from=${NOW}`, `from=${NOW}&to=${NOW - 1}`]) {
       expect(rangeOf(new URLSearchParams(text))).toEqual(USUAL);
     }
   });
@@ -66,5 +69,14 @@ describe('ranges', () => {
     expect(isSame({ kind: 'live', seconds: 5 }, { kind: 'live', seconds: 5 })).toBe(true);
     expect(isSame({ kind: 'fixed', from: 1, to: 5 }, { kind: 'fixed', from: 1, to: 6 })).toBe(false);
     expect(isSame({ kind: 'fixed', from: 1, to: 5 }, { kind: 'live', seconds: 4 })).toBe(false);
+  });
+
+  it('begin with the first sample of a server that is younger', () => {
+    const span = { from: NOW - 900, to: NOW };
+
+    expect(stretched(span, null)).toEqual(span);
+    expect(stretched(span, NOW - 5_000)).toEqual(span);
+    expect(stretched(span, NOW - 40)).toEqual({ from: NOW - 40, to: NOW });
+    expect(stretched(span, NOW - 2)).toEqual({ from: NOW - 2, to: NOW + 8 });
   });
 });

@@ -40,16 +40,44 @@ export function rangeOf(query: URLSearchParams, usual: Range = USUAL): Range {
   const from = timeOf(query.get('from'));
   const to = timeOf(query.get('to'));
   if (from !== null && to !== null && to > from) return fixed({ from, to });
-  const preset = PRESETS.find((one) => one.key === query.get('range'));
-  return preset ? { kind: 'live', seconds: preset.seconds } : usual;
+  const seconds = lengthOf(query.get('range'));
+  return seconds === null ? usual : { kind: 'live', seconds };
 }
 
 /** What the address says of a range; for `router.set`. */
 export function queryOf(range: Range, usual: Range = USUAL): Record<'range' | 'from' | 'to', string | null> {
   if (range.kind === 'fixed') return { range: null, from: textOf(range.from), to: textOf(range.to) };
   const isUsual = usual.kind === 'live' && usual.seconds === range.seconds;
-  const preset = PRESETS.find((one) => one.seconds === range.seconds);
-  return { range: isUsual ? null : (preset?.key ?? null), from: null, to: null };
+  return { range: isUsual ? null : keyOf(range.seconds), from: null, to: null };
+}
+
+const SIZES: [letter: string, seconds: number][] = [
+  ['y', 365 * DAY],
+  ['d', DAY],
+  ['h', HOUR],
+  ['m', MINUTE],
+  ['s', 1],
+];
+
+/** The seconds of `90m`, `24h`, `2d`; null of what is none, or too short or long to be shown. */
+function lengthOf(key: string | null): number | null {
+  const [, count, letter] = /^(\d{1,9})([smhdy])$/.exec(key ?? '') ?? [];
+  const size = SIZES.find(([own]) => own === letter)?.[1];
+  if (size === undefined) return null;
+  const seconds = Number(count) * size;
+  return seconds >= SHORTEST && seconds <= LONGEST ? seconds : null;
+}
+
+function keyOf(seconds: number): string {
+  const preset = PRESETS.find((one) => one.seconds === seconds);
+  const [letter, size] = SIZES.find(([, own]) => seconds % own === 0) ?? ['s', 1];
+  return preset?.key ?? `${seconds / size}${letter}`;
+}
+
+/** The last so many seconds of a server that is younger: from its first sample, so that what there is fills the chart. */
+export function stretched(span: Span, since: number | null): Span {
+  if (since === null || since <= span.from) return span;
+  return { from: since, to: Math.max(span.to, since + SHORTEST) };
 }
 
 /** From when to when a range is at a time. */

@@ -1,7 +1,7 @@
 // The history of a server as columns that charts draw as they are, and how live samples are added to it. Columns are
 // changed in place: a chart holds them and draws again when its `revision` changes.
 import type { SeriesTable, Snapshot } from '../api/types';
-import { breaks, firstFrom, isGap, usualDistance } from './gaps';
+import { breaks, firstFrom, isGap, LEAST_PACE, paceOf } from './gaps';
 import { measuredIn } from './metrics';
 import type { Rates } from './rates';
 
@@ -31,7 +31,7 @@ export function tableOf(given: SeriesTable): Table {
   // Two samples within a second have the same time: the later one stands for both.
   const kept = given.timestamps.map((_, place) => place).filter((place) => isLast(given.timestamps, place));
   const times = kept.map((place) => given.timestamps[place] ?? 0);
-  const points = breaks(times, usualDistance(times, resolution));
+  const points = breaks(times, paceOf(times, Math.max(resolution, LEAST_PACE)));
   const columns = new Map<string, Column>();
   for (const [name, column] of Object.entries(given.series)) {
     const pick = (values: readonly (number | null | undefined)[]) =>
@@ -121,7 +121,7 @@ export class Appender {
     if (last !== undefined && time < last) return false;
     const isNew = last === undefined || time > last;
     if (isNew) {
-      const usual = Math.max(this.isCoarse ? table.resolution : this.#interval, 1);
+      const usual = Math.max(this.isCoarse ? table.resolution : this.#interval, LEAST_PACE);
       if (last !== undefined && isGap(last, time, usual)) this.#row(last + usual);
       this.#row(time);
     }
