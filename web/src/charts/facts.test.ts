@@ -9,7 +9,13 @@ beforeEach(() => {
 });
 
 function line(values: (number | null)[], more: Partial<Line> = {}): Line {
-  return { name: 'cpu', label: 'cpu', colour: '--series-1', column: { avg: values, min: values, max: values }, ...more };
+  return {
+    name: 'cpu',
+    label: 'cpu',
+    colour: '--series-1',
+    column: { avg: values, min: values, max: values },
+    ...more,
+  };
 }
 
 const every = (seconds: number, from: number, to: number) =>
@@ -21,9 +27,19 @@ it('finds a gap where none of the lines has data', () => {
 
   expect(gapsOf(times, [line(times.map(() => 1))], { from: 0, to: 900 })).toEqual([{ from: 300, to: 600 }]);
   expect(gapsOf(times, [line(half)], { from: 0, to: 900 })).toEqual([{ from: 300, to: 900 }]);
-  expect(gapsOf(times, [line(half), line(times.map(() => 1), { isFaint: true })], { from: 0, to: 900 })).toEqual([
-    { from: 300, to: 900 },
-  ]);
+  expect(
+    gapsOf(
+      times,
+      [
+        line(half),
+        line(
+          times.map(() => 1),
+          { isFaint: true },
+        ),
+      ],
+      { from: 0, to: 900 },
+    ),
+  ).toEqual([{ from: 300, to: 900 }]);
 });
 
 it('takes a series that is measured once a minute for whole', () => {

@@ -30,7 +30,9 @@ export function gapText(gap: Gap, span: Span, now: number): string {
   const isEnd = gap.to >= span.to;
   if (isStart && isEnd) return m.noData();
   if (isStart) return m.noDataUntil({ to: written(gap.to) });
-  return isEnd ? m.noDataSince({ from: written(gap.from) }) : m.noDataBetween({ from: written(gap.from), to: written(gap.to) });
+  return isEnd
+    ? m.noDataSince({ from: written(gap.from) })
+    : m.noDataBetween({ from: written(gap.from), to: written(gap.to) });
 }
 
 /** The newest point of each line, where there are few lines and it is the present. */

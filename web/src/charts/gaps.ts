@@ -11,7 +11,7 @@ export function usualDistance(times: ArrayLike<number>, least: number): number {
   return Math.max(least, distances[(distances.length - 1) >> 1] ?? least);
 }
 
-/** Agents measure so often unless told otherwise, and every second while somebody looks: both may be in one chart. */
+/** The interval of agents by default, in seconds. Somebody who looks gets a sample a second: both may be in one chart. */
 export const LEAST_PACE = 5;
 
 /**

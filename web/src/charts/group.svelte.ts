@@ -8,7 +8,7 @@ export class ChartGroup {
   /** A time that was clicked: it stays. */
   pinned = $state<number | null>(null);
   /** Which chart moves the cursor. */
-  owner: symbol | null = null;
+  owner = $state.raw<symbol | null>(null);
   /** Shows another span. */
   readonly show: (range: Range) => void;
   /** Shows what was shown before. */

@@ -1,7 +1,9 @@
 // What is drawn on the canvas, and the options of uPlot. Pure of Svelte: Chart.svelte says what to draw and when.
 import uPlot from 'uplot';
 import { preferences } from '../text/preferences.svelte';
-import { lonely } from './gaps';
+import { lonely, type Gap } from './gaps';
+import { AXIS_HEIGHT, PLOT_LEFT, PLOT_RIGHT, PLOT_TOP } from './geometry';
+import { drawGaps } from './hatch';
 import type { Drawing, Limit } from './lines';
 import { thinned, type Mark } from './marks';
 import { faded, type Palette } from './colours';
@@ -19,6 +21,9 @@ export interface Scene {
   marked: string | null;
   pinned: number | null;
   hidden: ReadonlySet<string>;
+  /** Times without data. */
+  gaps: readonly Gap[];
+  gapText: (gap: Gap) => string;
 }
 
 export interface Acts {
@@ -40,8 +45,9 @@ export interface Axis {
 
 /** Marks that are closer are one line. */
 const MARKS_APART = 4;
-/** The same for every chart, so that their times stand below one another. */
-const AXIS_WIDTH = 62;
+/** How strong the band between the least and the greatest is: weaker where many lie over one another. */
+const BAND = 0.3;
+const BAND_OF_MANY = 0.14;
 const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
 /** The columns as uPlot takes them: the times, then the mean of each line, with the greatest and the least behind it. */
@@ -59,7 +65,7 @@ export function optionsOf(scene: () => Scene, acts: Acts, size: { width: number;
   const grid = { stroke: () => scene().palette.grid, width: 1 };
   return {
     ...size,
-    padding: [10, 10, 0, 0],
+    padding: [PLOT_TOP, PLOT_RIGHT, 0, 0],
     legend: { show: false },
     // Days begin where the reader's do.
     ...(preferences.zone === 'utc' ? { tzDate: (at: number) => uPlot.tzDate(new Date(at * 1000), 'Etc/UTC') } : {}),
@@ -88,7 +94,7 @@ export function optionsOf(scene: () => Scene, acts: Acts, size: { width: number;
         border: { ...grid, show: true },
         incrs: TIME_STEPS,
         space: 76,
-        size: 28,
+        size: AXIS_HEIGHT,
         gap: 4,
         values: (_, times, __, ___, step) => timeLabels(times, step),
       },
@@ -99,7 +105,7 @@ export function optionsOf(scene: () => Scene, acts: Acts, size: { width: number;
         ticks: { show: false },
         incrs: steps(drawing.unit),
         space: 32,
-        size: AXIS_WIDTH,
+        size: PLOT_LEFT,
         gap: 6,
         values: (_, values) => values.map((value) => axisText(value, drawing.unit)),
       },
@@ -117,7 +123,10 @@ export function optionsOf(scene: () => Scene, acts: Acts, size: { width: number;
       bind: { dblclick: (_, __) => () => (acts.back(), null) },
     },
     hooks: {
-      drawAxes: [(plot) => drawMarks(plot, scene())],
+      drawAxes: [
+        (plot) => drawGaps(plot, scene().gaps, scene().gapText, scene().palette),
+        (plot) => drawMarks(plot, scene()),
+      ],
       draw: [(plot) => drawLimits(plot, scene()), (plot) => acts.drawn(axisOf(plot))],
       setCursor: [
         (plot) => {
@@ -156,16 +165,19 @@ function axisOf({ bbox, scales }: uPlot): Axis {
 function seriesOf(scene: () => Scene): { series: uPlot.Series[]; bands: uPlot.Band[] } {
   const series: uPlot.Series[] = [{}];
   const bands: uPlot.Band[] = [];
-  for (const line of scene().drawing.lines) {
-    const colour = () => scene().palette.series.get(line.colour) ?? scene().palette.text;
+  const { lines } = scene().drawing;
+  const band = lines.filter((line) => line.hasBand).length > 2 ? BAND_OF_MANY : BAND;
+  for (const line of lines) {
+    const full = () => scene().palette.series.get(line.colour) ?? scene().palette.text;
+    const colour = line.isFaint ? () => faded(full(), 0.6) : full;
     const show = !scene().hidden.has(line.name);
     series.push({
       label: line.label,
       show,
-      width: 1.5,
+      width: line.isFaint ? 1 : 1.5,
       stroke: colour,
       ...(line.isFilled ? { fill: () => faded(colour(), 0.1) } : {}),
-      ...(line.isDashed ? { dash: [5, 4] } : {}),
+      ...(line.isDashed ? { dash: [5, 4] } : line.isFaint ? { dash: [2, 3] } : {}),
       points: {
         show: false,
         size: 5,
@@ -182,7 +194,7 @@ function seriesOf(scene: () => Scene): { series: uPlot.Series[]; bands: uPlot.Ba
     // No width, and no point at the cursor: it is the edge of a band.
     const edge: uPlot.Series = { show, width: 0, points: { show: false, size: 0 } };
     series.push({ ...edge }, { ...edge });
-    bands.push({ series: [series.length - 2, series.length - 1], fill: () => faded(colour(), 0.18) });
+    bands.push({ series: [series.length - 2, series.length - 1], fill: () => faded(full(), band) });
   }
   return { series, bands };
 }

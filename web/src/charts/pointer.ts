@@ -4,7 +4,6 @@ import type { Span } from './ranges';
 
 export interface Pointing {
   entered: () => void;
-  moved: (time: number, left: number, perPixel: number) => void;
   left: () => void;
   clicked: (time: number) => void;
   /** A drag begins: the span that it moves. */
@@ -31,11 +30,9 @@ export function follow(plot: uPlot, pointing: Pointing): () => void {
   const leftOf = (event: MouseEvent) => event.clientX - over.getBoundingClientRect().left;
   const timeAt = (left: number) => plot.posToVal(left, 'x');
   const perPixel = () => timeAt(1) - timeAt(0);
-  const tell = (event: MouseEvent) => pointing.moved(timeAt(leftOf(event)), leftOf(event), perPixel());
 
   over.addEventListener('mouseenter', () => pointing.entered(), { signal });
   over.addEventListener('mouseleave', () => pointing.left(), { signal });
-  over.addEventListener('mousemove', tell, { signal });
 
   // With Shift it pans; uPlot must not see the press then, or it would choose.
   over.addEventListener(
@@ -61,10 +58,7 @@ export function follow(plot: uPlot, pointing: Pointing): () => void {
   over.addEventListener(
     'pointermove',
     (event) => {
-      if (event.pointerType === 'touch' && event.buttons) {
-        plot.setCursor({ left: leftOf(event), top: 0 });
-        tell(event);
-      }
+      if (event.pointerType === 'touch' && event.buttons) plot.setCursor({ left: leftOf(event), top: 0 });
       if (dragged) pointing.panned(dragged.from, (dragged.x - event.clientX) * dragged.perPixel);
     },
     { signal },

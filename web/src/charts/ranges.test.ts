@@ -1,5 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { chosen, isSame, panned, PRESETS, queryOf, rangeOf, spanOf, stretched, USUAL, zoomed, type Range } from './ranges';
+import {
+  chosen,
+  isSame,
+  panned,
+  PRESETS,
+  queryOf,
+  rangeOf,
+  spanOf,
+  stretched,
+  USUAL,
+  zoomed,
+  type Range,
+} from './ranges';
 
 const NOW = 1_800_000_000;
 
@@ -22,7 +34,16 @@ describe('ranges', () => {
   });
 
   it('take what makes no sense for the usual one', () => {
-    for (const text of ['', 'range=3w', 'range=0s', 'range=99y', 'range=-1d', 'from=x&to=y', `from=${NOW}`, `from=${NOW}&to=${NOW - 1}`]) {
+    for (const text of [
+      '',
+      'range=3w',
+      'range=0s',
+      'range=99y',
+      'range=-1d',
+      'from=x&to=y',
+      `from=${NOW}`,
+      `from=${NOW}&to=${NOW - 1}`,
+    ]) {
       expect(rangeOf(new URLSearchParams(text))).toEqual(USUAL);
     }
   });

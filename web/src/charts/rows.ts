@@ -34,10 +34,13 @@ export function rowsOf(times: number[], lines: readonly Line[], span: Span, gaps
 /** A gap begins at the time of the last point before it: it has the second after. */
 function unique(rows: Row[]): Row[] {
   const taken = new Set<number>();
-  return [...rows].reverse().map((row) => {
-    let { at } = row;
-    while (taken.has(at)) at += 1;
-    taken.add(at);
-    return { ...row, at };
-  }).reverse();
+  return [...rows]
+    .reverse()
+    .map((row) => {
+      let { at } = row;
+      while (taken.has(at)) at += 1;
+      taken.add(at);
+      return { ...row, at };
+    })
+    .reverse();
 }

@@ -15,7 +15,15 @@ it('is not moved by a rare peak', () => {
 
 it('takes the worst of several at each time', () => {
   expect(suggested([many(10), many(40), many(20)], 'percent')?.usual).toBe(40);
-  expect(suggested([[...many(10), null], [...many(5), null]], 'percent')?.usual).toBe(10);
+  expect(
+    suggested(
+      [
+        [...many(10), null],
+        [...many(5), null],
+      ],
+      'percent',
+    )?.usual,
+  ).toBe(10);
 });
 
 it('suggests no share that cannot be exceeded', () => {

@@ -115,9 +115,11 @@ export function before(
   let next = 0;
   for (const time of times) {
     const at = time - earlier;
-    while (next + 1 < table.times.length && distance(table.times, next + 1, at) <= distance(table.times, next, at)) next += 1;
+    while (next + 1 < table.times.length && distance(table.times, next + 1, at) <= distance(table.times, next, at))
+      next += 1;
     const isNear = distance(table.times, next, at) <= within;
-    for (const part of ['avg', 'min', 'max'] as const) made[part].push(isNear ? (table.column[part][next] ?? null) : null);
+    for (const part of ['avg', 'min', 'max'] as const)
+      made[part].push(isNear ? (table.column[part][next] ?? null) : null);
   }
   return made;
 }

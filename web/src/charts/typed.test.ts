@@ -110,7 +110,18 @@ it('reads dates with slashes as their reader does', () => {
 });
 
 it('says what is wrong', () => {
-  for (const text of ['', '   ', 'soon', '25:00', '31.02.', '2026-13-01', '3 bananas', 'to', 'yesterday yesterday', 'x'.repeat(5_000)])
+  for (const text of [
+    '',
+    '   ',
+    'soon',
+    '25:00',
+    '31.02.',
+    '2026-13-01',
+    '3 bananas',
+    'to',
+    'yesterday yesterday',
+    'x'.repeat(5_000),
+  ])
     expect(read(text)).toBe('unknown');
   expect(read('2026-12-01')).toBe('future');
   expect(read('2026-11-23 04:00 to 2026-11-23 03:00 2026-11-22')).toBe('unknown');

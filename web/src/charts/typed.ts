@@ -1,7 +1,24 @@
 // What people type for a range, understood: `yesterday 03:00 to 04:00`, `last monday`, `2 d`, `3h ago to now`, `gestern 3 bis 4
 // Uhr`. Pure: the present, the zone and the order of dates are given.
 import type { Range } from './ranges';
-import { AGO, BEFORE_NOW, DAYS, FILLERS, FROM, HOURS, LAST, MONTHS, NOW, ONE, PARTS, SINCE, SIZES, THIS, TO, WEEKDAYS } from './vocabulary';
+import {
+  AGO,
+  BEFORE_NOW,
+  DAYS,
+  FILLERS,
+  FROM,
+  HOURS,
+  LAST,
+  MONTHS,
+  NOW,
+  ONE,
+  PARTS,
+  SINCE,
+  SIZES,
+  THIS,
+  TO,
+  WEEKDAYS,
+} from './vocabulary';
 import type { Size } from './vocabulary';
 
 export interface Reader {
@@ -168,7 +185,9 @@ class Parser {
     if (piece.clock?.isWhole) return { from: piece.from, to: piece.from + HOUR };
     if (piece.clock || piece.from === piece.to) {
       const isNow = tokens.every((token) => NOW.has(token));
-      return isNow ? { from: piece.from - AROUND, to: piece.from } : { from: piece.from - AROUND, to: piece.from + AROUND };
+      return isNow
+        ? { from: piece.from - AROUND, to: piece.from }
+        : { from: piece.from - AROUND, to: piece.from + AROUND };
     }
     return piece;
   }
@@ -218,7 +237,10 @@ class Parser {
     if (size === 'week') return days(monday, this.#calendar.moved(monday, 7));
     if (size === 'year') return days({ year: year + by, month: 1, day: 1 }, { year: year + by + 1, month: 1, day: 1 });
     if (size === 'month')
-      return days(this.#calendar.moved({ year, month: month + by, day: 1 }, 0), this.#calendar.moved({ year, month: month + by + 1, day: 1 }, 0));
+      return days(
+        this.#calendar.moved({ year, month: month + by, day: 1 }, 0),
+        this.#calendar.moved({ year, month: month + by + 1, day: 1 }, 0),
+      );
     return null;
   }
 
@@ -251,7 +273,8 @@ class Parser {
 
   /** Finds a day and says what else was typed. */
   #day(tokens: string[]): { day: Day; rest: string[] } | null {
-    const without = (place: number, count: number) => tokens.filter((_, index) => index < place || index >= place + count);
+    const without = (place: number, count: number) =>
+      tokens.filter((_, index) => index < place || index >= place + count);
     for (const [place, token] of tokens.entries()) {
       const next = tokens[place + 1] ?? '';
       const offset = DAYS.get(token);

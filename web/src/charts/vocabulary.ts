@@ -67,7 +67,9 @@ export const HOURS = indexed(Object.entries(clockWords).map(([hour, all]) => [al
 
 export const ONE = words('a an one ein eine einem einen einer eines');
 export const NOW = words('now jetzt');
-export const LAST = words('last past previous letzte letzten letzter letztes letztem vergangene vergangenen vergangener');
+export const LAST = words(
+  'last past previous letzte letzten letzter letztes letztem vergangene vergangenen vergangener',
+);
 export const THIS = words('this current diese diesen dieser dieses aktuelle');
 export const AGO = words('ago');
 export const BEFORE_NOW = words('vor');

@@ -76,7 +76,7 @@ function each(table: Table, base: string, more: Partial<Line> = {}): { lines: Li
   // In the order of their names, so that they keep their colours.
   const lines = all
     .filter((of) => shown.includes(of))
-    .flatMap((of, place) => line(table, `${base}:${of}`, place, { label: of, ...more }));
+    .flatMap((of, place) => line(table, `${base}:${of}`, place, { label: of, hasBand: true, ...more }));
   return { lines, leftOut: all.length - lines.length };
 }
 
@@ -180,7 +180,7 @@ export function chartsOf(table: Table, chosen: Choices, latest: Snapshot | null,
       key: 'processes',
       title: m.processes(),
       unit: 'count',
-      lines: line(table, 'process_count', 0),
+      lines: line(table, 'process_count', 0, { hasBand: true }),
     },
   ];
   return [...always, ...where.filter((chart) => chart.lines.length > 0)];

@@ -125,6 +125,12 @@ export function marksOfEvent(event: ServerEvent): Mark[] {
 
 const text = (value: unknown) => (typeof value === 'string' ? value : '?');
 
+/** What somebody wrote of an event, under whichever name. */
+function said(detail: StoredEvent['detail']): string {
+  const found = [detail.text, detail.title, detail.version].find((value) => typeof value === 'string' && value !== '');
+  return text(found);
+}
+
 const OTHERS: Record<string, (detail: StoredEvent['detail']) => Pick<Mark, 'kind' | 'tone' | 'title'>> = {
   online: () => ({ kind: 'agent', tone: 'ok', title: m.agentConnected() }),
   offline: ({ reason }) => ({
@@ -155,6 +161,8 @@ const OTHERS: Record<string, (detail: StoredEvent['detail']) => Pick<Mark, 'kind
     title: is_off ? m.clockWrong() : m.clockRight(),
   }),
   conflict: () => ({ kind: 'agent', tone: 'bad', title: m.keyConflict() }),
+  deploy: (detail) => ({ kind: 'deploy', tone: 'accent', title: m.deployed({ what: said(detail) }) }),
+  note: (detail) => ({ kind: 'note', tone: 'idle', title: said(detail) }),
   dropped: ({ count }) => ({ kind: 'agent', tone: 'idle', title: m.eventsDropped({ count: String(count) }) }),
 };
 

@@ -4,6 +4,7 @@ import { clock } from '../../../live/clock.svelte';
 import { api, take } from '../../../api/client';
 import { failureOf, type Failure } from '../../../api/failure';
 import type { SeriesName, Snapshot } from '../../../api/types';
+import { LEAST_PACE } from '../../../charts/gaps';
 import { Rates } from '../../../charts/rates';
 import type { Span } from '../../../charts/ranges';
 import { Appender, emptyTable, readingsOf, tableOf, trim, type Table } from '../../../charts/series';
@@ -22,6 +23,19 @@ export interface Wanted {
   isShown: (name: string, cores: boolean) => boolean;
 }
 
+/** How a span is read. */
+interface Reading {
+  /** It ends now, and continues. */
+  live: boolean;
+  /** CPU core by core. */
+  cores: boolean;
+  /** When the server was made, in seconds: nothing but an import is older. Without it nobody asks what lies before. */
+  born?: number;
+}
+
+/** A first point that is so much of the span away from its beginning may be the first of all. */
+const YOUNG_SHARE = 50;
+
 export class History {
   /** Another object whenever it was read again; its columns are changed in place. */
   table = $state.raw<Table>(emptyTable());
@@ -35,11 +49,12 @@ export class History {
   isKnown = $state(false);
   /** Whether points are means of many samples. */
   isCoarse = $state(false);
+  /** Nothing lies before the first point: the server was not measured earlier. */
+  isYoung = $state(false);
 
   readonly #id: string;
   #span: Span = { from: 0, to: 0 };
-  #isLive = false;
-  #hasCores = false;
+  #how: Reading = { live: false, cores: false };
   #asked: AbortController | null = null;
   #appender: Appender | null = null;
   #rates = new Rates();
@@ -48,27 +63,31 @@ export class History {
   #latest: () => Snapshot | null;
   #interval: () => number;
   #wanted: Wanted;
-  #mostPoints: number;
+  #mostPoints: (seconds: number) => number;
 
   constructor(
     id: string,
     latest: () => Snapshot | null,
     interval: () => number,
     wanted: Wanted = choose,
-    mostPoints = MOST_POINTS,
+    mostPoints: number | ((seconds: number) => number) = MOST_POINTS,
   ) {
     this.#id = id;
     this.#latest = latest;
     this.#interval = interval;
     this.#wanted = wanted;
-    this.#mostPoints = mostPoints;
+    this.#mostPoints = typeof mostPoints === 'number' ? () => mostPoints : mostPoints;
   }
 
-  /** Reads a span. What was there stays until the answer comes. A live one ends now, and continues. */
-  async load(span: Span, how: { live: boolean; cores: boolean }): Promise<void> {
+  /** When the server was first measured, if that lies within a live range. */
+  get since(): number | null {
+    return this.isYoung ? (this.table.times[0] ?? null) : null;
+  }
+
+  /** Reads a span. What was there stays until the answer comes. */
+  async load(span: Span, how: Reading): Promise<void> {
     this.#span = span;
-    this.#isLive = how.live;
-    this.#hasCores = how.cores;
+    this.#how = how;
     clearTimeout(this.#mending);
     this.#asked?.abort();
     const asked = new AbortController();
@@ -76,7 +95,9 @@ export class History {
     this.busy = true;
     try {
       const table = await this.#read(span, how, asked.signal);
+      const isYoung = await this.#beginsIn(table, span, how, asked.signal);
       if (this.#asked !== asked) return;
+      this.isYoung = isYoung;
       const interval = this.#interval();
       this.isCoarse = isMean(table);
       // Samples of the moment come more often than those that the history has: its points stay what they are.
@@ -101,13 +122,14 @@ export class History {
     const readings = readingsOf(sample, this.#rates, this.#interval(), this.#counters);
     this.#rates.forgetBefore(at - FORGET_AFTER);
     const appender = this.#appender;
-    if (!this.#isLive || !appender) return;
+    if (!this.#how.live || !appender) return;
     const before = appender.table.times.at(-1);
-    if (!appender.add(at, readings, (name) => this.#wanted.isShown(name, this.#hasCores))) return this.#mend();
+    if (!appender.add(at, readings, (name) => this.#wanted.isShown(name, this.#how.cores))) return this.#mend();
     trim(appender.table, at - (this.#span.to - this.#span.from) * 1.02);
     this.added += 1;
     // What lies between may come later: an agent that was away brings what it kept.
-    if (before !== undefined && at - before > Math.max(appender.table.resolution, this.#interval()) * 3) this.#mend();
+    if (before !== undefined && at - before > Math.max(appender.table.resolution, this.#interval(), LEAST_PACE) * 3)
+      this.#mend();
   }
 
   /** Reads the range again, a little later. */
@@ -121,17 +143,33 @@ export class History {
     this.#asked = null;
   }
 
+  /** Whether what was read is all that there is of the server up to now. */
+  async #beginsIn(table: Table, span: Span, { live, born }: Reading, signal: AbortSignal): Promise<boolean> {
+    const first = table.times[0] ?? span.to;
+    if (!live || born === undefined || first - span.from < (span.to - span.from) / YOUNG_SHARE) return false;
+    if (born >= span.from) return true;
+    const path = { server_id: this.#id };
+    const end = new Date(span.from * 1000).toISOString();
+    const query = { start: new Date(0).toISOString(), end, names: 'cpu_percent', max_points: 1 };
+    const request = api.GET('/api/v1/metrics/{server_id}/series', { params: { path, query }, signal });
+    // A range that begins with nothing is right, too.
+    return take(request).then(
+      ({ timestamps }) => timestamps.length === 0,
+      () => false,
+    );
+  }
+
   #mend(): void {
     clearTimeout(this.#mending);
-    if (!this.#isLive) return;
+    if (!this.#how.live) return;
     this.#mending = setTimeout(() => {
       const length = this.#span.to - this.#span.from;
       const to = clock.present() / 1000;
-      void this.load({ from: to - length, to }, { live: true, cores: this.#hasCores });
+      void this.load({ from: to - length, to }, this.#how);
     }, MEND_MS);
   }
 
-  async #read(span: Span, how: { live: boolean; cores: boolean }, signal: AbortSignal): Promise<Table> {
+  async #read(span: Span, how: Reading, signal: AbortSignal): Promise<Table> {
     const path = { server_id: this.#id };
     const start = new Date(span.from * 1000).toISOString();
     // A live one has no end: the machine's clock may be ahead of this one.
@@ -147,7 +185,7 @@ export class History {
       this.#latest(),
     );
     if (wanted.length === 0) return emptyTable();
-    const query = { ...range, names: wanted.join(','), max_points: this.#mostPoints };
+    const query = { ...range, names: wanted.join(','), max_points: this.#mostPoints(span.to - span.from) };
     return tableOf(await take(api.GET('/api/v1/metrics/{server_id}/series', { params: { path, query }, signal })));
   }
 }

@@ -87,7 +87,7 @@ export function linesOf(table: Table, group: Group): { lines: Line[]; leftOut: n
   const lines = kept.flatMap((name, place): Line[] => {
     const column = table.columns.get(name);
     const label = parts(name)[1] || labelOf(group.base) || group.base;
-    return column ? [{ name, label, colour: seriesColour(place), column, hasBand: isAlone, isFilled: isAlone }] : [];
+    return column ? [{ name, label, colour: seriesColour(place), column, hasBand: true, isFilled: isAlone }] : [];
   });
   return { lines, leftOut: group.names.length - lines.length };
 }

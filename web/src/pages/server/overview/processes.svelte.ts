@@ -13,6 +13,10 @@ export class TopProcesses {
   value = $state.raw<Processes | null>(null);
   failure = $state.raw<Failure | null>(null);
   busy = $state(false);
+  /** What is there is of another time than the one that is wanted. */
+  isOther = $state(false);
+  /** Of which minute it is; null for now, undefined before the first answer. */
+  #of: number | null | undefined;
   readonly #id: string;
   readonly #known = new Map<number, Processes | null>();
   #asked = 0;
@@ -21,32 +25,48 @@ export class TopProcesses {
     this.#id = id;
   }
 
+  /** Which minute a time is read as; null for now. */
+  #minuteOf(at: number | null): number | null {
+    const minute = at === null ? null : Math.floor(at / MINUTE);
+    return minute !== null && minute < Math.floor(clock.present() / 1000 / MINUTE) ? minute : null;
+  }
+
+  /** Says that another time is wanted, before it is read. */
+  aim(at: number | null): void {
+    this.isOther = this.#of !== this.#minuteOf(at);
+  }
+
   /** Of a time in seconds, or of now. Null where nothing is known. */
   async load(at: number | null): Promise<void> {
     const asked = ++this.#asked;
-    const minute = at === null ? null : Math.floor(at / MINUTE);
-    const isPast = minute !== null && minute < Math.floor(clock.present() / 1000 / MINUTE);
-    const known = isPast ? this.#known.get(minute) : undefined;
+    const minute = this.#minuteOf(at);
+    this.aim(at);
+    const known = minute === null ? undefined : this.#known.get(minute);
     if (known !== undefined) {
-      this.value = known;
-      this.failure = null;
+      this.#show(known, minute);
       this.busy = false;
       return;
     }
     this.busy = true;
     try {
       // The end of the minute, so that all of the minute counts.
-      const query = isPast ? { at: new Date((minute + 1) * MINUTE * 1000 - 1).toISOString() } : {};
+      const query = minute !== null ? { at: new Date((minute + 1) * MINUTE * 1000 - 1).toISOString() } : {};
       const found = await this.#read(query);
-      if (isPast) this.#keep(minute, found);
+      if (minute !== null) this.#keep(minute, found);
       if (asked !== this.#asked) return;
-      this.value = found;
-      this.failure = null;
+      this.#show(found, minute);
     } catch (error) {
       if (asked === this.#asked) this.failure = failureOf(error);
     } finally {
       if (asked === this.#asked) this.busy = false;
     }
+  }
+
+  #show(found: Processes | null, minute: number | null): void {
+    this.value = found;
+    this.failure = null;
+    this.#of = minute;
+    this.isOther = false;
   }
 
   async #read(query: { at?: string }): Promise<Processes | null> {

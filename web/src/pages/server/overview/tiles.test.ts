@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Snapshot } from '../../../api/types';
-import { emptyTable } from '../../../charts/series';
-import { traffic, trafficAtEnd } from './tiles';
+import { traffic } from './tiles';
 
 function sample(timestamp: string, received: Record<string, number>): Snapshot {
   const network = Object.entries(received).map(([name, bytes]) => ({
@@ -35,16 +34,4 @@ it('tells nothing over a gap, and nothing of a counter that began again', () => 
 
   expect(traffic(before, sample('2026-11-21T12:10:00Z', { eth0: 6_000 }), 5)).toEqual({ in: null, out: null });
   expect(traffic(before, sample('2026-11-21T12:00:05Z', { eth0: 10 }), 5)).toEqual({ in: null, out: null });
-});
-
-it('takes the end of a history for the present only where it is', () => {
-  const table = emptyTable(5);
-  table.times = [Date.parse('2026-11-21T12:00:00Z') / 1000];
-  for (const [name, value] of Object.entries({ 'network_in:eth0': 5, 'network_in:eth1': 3, 'network_in:veth12': 50 })) {
-    table.columns.set(name, { avg: [value], min: [value], max: [value] });
-  }
-
-  expect(trafficAtEnd(table, sample('2026-11-21T12:00:05Z', {}), 5)).toEqual({ in: 8, out: null });
-  expect(trafficAtEnd(table, sample('2026-11-21T18:00:00Z', {}), 5)).toEqual({ in: null, out: null });
-  expect(trafficAtEnd({ ...table, resolution: 60 }, sample('2026-11-21T12:00:05Z', {}), 5).in).toBeNull();
 });

@@ -1,6 +1,6 @@
 import type { Snapshot } from '../../../api/types';
 import { Rates } from '../../../charts/rates';
-import { newest, type Table, type Value } from '../../../charts/series';
+import type { Value } from '../../../charts/series';
 
 /** What a server receives and sends, in bytes a second. */
 export interface Flow {
@@ -27,24 +27,6 @@ export function traffic(before: Snapshot, latest: Snapshot, usual: number): Flow
     }
   }
   return sums;
-}
-
-/** The same from the end of a history, for as long as there is one sample alone: null where its last point is not the present. */
-export function trafficAtEnd(table: Table, latest: Snapshot, usual: number): Flow {
-  const end = table.times.at(-1);
-  const age = end === undefined ? Infinity : Math.abs(Date.parse(latest.timestamp) / 1000 - end);
-  if (table.resolution > usual * 1.5 || age > usual * 3) return { in: null, out: null };
-  const counts = counted(latest);
-  const sum = (base: string): Value => {
-    let found: Value = null;
-    for (const [name, column] of table.columns) {
-      if (!name.startsWith(`${base}:`) || !counts(name.slice(base.length + 1))) continue;
-      const value = newest(column);
-      if (value !== null) found = (found ?? 0) + value;
-    }
-    return found;
-  };
-  return { in: sum('network_in'), out: sum('network_out') };
 }
 
 /** Which interfaces count: those that the agent marked, and without marks those that lie on no others by their names. */
