@@ -51,6 +51,21 @@ test('a time without data is said', async ({ signedIn: page, account, site }) =>
   await expect(chart(page, t.overview.cpu())).toContainText(t.like(t.charts.noDataBetween({ from: '{}', to: '{}' })));
 });
 
+test('the network tile is that of the last two samples, whatever the charts show', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const server = await withGap(page, site, account);
+  // 200 B/s then, 1,000 B/s now.
+  const time = (secondsAgo: number) => new Date(Date.now() - secondsAgo * 1000).toISOString();
+  await page.goto(`/servers/${server.id}?from=${time(830)}&to=${time(610)}`);
+  await expect(chart(page, t.overview.network()).getByRole('slider')).toHaveAttribute('aria-valuetext', /200 B\/s/);
+
+  const received = page.getByRole('list', { name: t.overview.now() }).getByTitle(t.overview.received());
+  await expect(received).toHaveText(/\b(9\d\d|1,0[0-2]\d) B\/s/);
+});
+
 test('a drag zooms, and Back of the browser leads to the range before', async ({ page, control }) => {
   await enter(page, control.account, `/servers/${control.server.id}`);
   await expect(chart(page, t.overview.cpu()).locator('canvas')).toBeVisible();
