@@ -25,7 +25,7 @@ test('an alert is an incident: its chart, what ran, notes, and what happened bef
   await page.goto(`/alerts/${id}`);
 
   await expect(page.getByRole('figure').locator('canvas')).toBeVisible();
-  await expect(page.getByRole('figure').getByText(t.incident.whileFiring())).toBeVisible();
+  await expect(page.getByRole('figure').getByText(t.incident.whileFiring(), { exact: true }).first()).toBeVisible();
   await expect(page.getByRole('region', { name: t.moment.processes() })).toBeVisible();
   await expect(
     page.getByRole('region', { name: t.moment.events() }).getByText(t.overview.agentConnected()),
