@@ -31,6 +31,8 @@ const ICONS: Record<Mark['kind'], IconName> = {
   agent: 'activity',
   command: 'terminal',
   action: 'user',
+  deploy: 'send',
+  note: 'tag',
 };
 
 function ofMark(mark: Mark, serverId: string): Happening {

@@ -35,7 +35,9 @@ describe('the catalogue', () => {
   });
 
   it('has every text that people read', { timeout: 120_000 }, () => {
-    const found = [...sources].flatMap(([path, source]) =>
+    // What people type in any language is read, not shown.
+    const shown = [...sources].filter(([path]) => path !== join('charts', 'vocabulary.ts'));
+    const found = shown.flatMap(([path, source]) =>
       textsOutside(path, source).map(({ line, text }) => `src/${path}:${line}: ${text}`),
     );
 

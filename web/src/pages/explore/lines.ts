@@ -82,7 +82,7 @@ export function drawn(answer: CombinedAnswer, by: GroupBy, unitOf: (name: string
     const isDashed = Math.floor(lines.length / SERIES.length) % 2 === 1;
     const column = { avg: line.avg as Value[], min: line.min as Value[], max: line.max as Value[] };
     lines.push({ name, label, colour, column, hasBand: isAlone, isFilled: isAlone, isDashed });
-    rows.push({ name, label, colour, isDashed, serverId: line.server_id, unit, ...statistics(line) });
+    rows.push({ name, label, colour, isDashed, serverId: line.server_id ?? null, unit, ...statistics(line) });
   }
   const namesOf = (unit: Unit) => names.filter((name) => unitOf(name) === unit);
   const drawnCharts = [...charts].map(([unit, lines]) => ({ unit, lines, names: namesOf(unit) }));
