@@ -1,6 +1,7 @@
 // Times without data are hatched, so that they are not taken for a line at zero or for a chart that has not been loaded.
 import uPlot from 'uplot';
 import { faded, type Palette } from './colours';
+import { fontAt } from './font';
 import type { Gap } from './gaps';
 
 /** Narrower ones are the break of the line alone. */
@@ -38,7 +39,7 @@ export function drawGaps(plot: uPlot, gaps: readonly Gap[], textOf: (gap: Gap) =
 
 function write({ ctx, bbox }: uPlot, text: string, middle: number, room: number, palette: Palette): void {
   const scale = uPlot.pxRatio;
-  ctx.font = `${11 * scale}px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif`;
+  ctx.font = fontAt(scale);
   const width = ctx.measureText(text).width;
   if (width + 16 * scale > room) return;
   const y = bbox.top + bbox.height / 2;

@@ -1,6 +1,7 @@
 // What is drawn on the canvas, and the options of uPlot. Pure of Svelte: Chart.svelte says what to draw and when.
 import uPlot from 'uplot';
 import { preferences } from '../text/preferences.svelte';
+import { fontAt } from './font';
 import { lonely, type Gap } from './gaps';
 import { AXIS_HEIGHT, PLOT_LEFT, PLOT_RIGHT, PLOT_TOP } from './geometry';
 import { drawGaps } from './hatch';
@@ -48,7 +49,7 @@ const MARKS_APART = 4;
 /** How strong the band between the least and the greatest is: weaker where many lie over one another. */
 const BAND = 0.3;
 const BAND_OF_MANY = 0.14;
-const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+const FONT = fontAt(1);
 
 /** The columns as uPlot takes them: the times, then the mean of each line, with the greatest and the least behind it. */
 export function dataOf(drawing: Drawing): uPlot.AlignedData {
@@ -248,7 +249,7 @@ function drawLimit(plot: uPlot, limit: Limit, palette: Palette): void {
   ctx.lineTo(right, y);
   ctx.stroke();
   const scale = uPlot.pxRatio;
-  ctx.font = FONT.replace('11px', `${11 * scale}px`);
+  ctx.font = fontAt(scale);
   const width = ctx.measureText(limit.label).width;
   // On the other side where there is no room.
   const isHigh = y - bbox.top < 16 * scale;
