@@ -143,7 +143,7 @@ async fn a_simulated_server_has_a_past_in_every_day_and_says_that_it_is_simulate
         let days: BTreeSet<i64> = times
             .zip(values)
             .filter(|(_, value)| value.is_number())
-            .map(|(time, _)| time.as_i64().unwrap() / 86_400_000)
+            .map(|(time, _)| time.as_i64().unwrap() / 86_400)
             .collect();
         (days.len() >= 29).then_some(days)
     })

@@ -55,7 +55,8 @@ async fn what_follows_a_message_is_gathered_for_its_channel_alone() {
     scene.channel("busy").await;
     scene.channel_with("calm", |new| new.severities = vec!["info"]).await;
     let fake = Fake::taking();
-    let notifier = scene.notifier(&fake, Pace { grouping: Duration::from_secs(3_600), ..pace() });
+    let hour = Duration::from_secs(3_600);
+    let notifier = scene.notifier(&fake, Pace { first_grouping: hour, grouping: hour, ..pace() });
     scene.open("first").await;
     notifier.nudge();
     scene.emptied().await;
