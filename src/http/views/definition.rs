@@ -1,4 +1,5 @@
-//! What a view shows, as it is saved: checked to the letter, because the interface trusts it when it is opened later.
+//! What a view shows, as it is saved: every known field is checked, because the interface trusts it when it is opened later.
+//! What is not known is not saved.
 
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use paperclip::actix::Apiv2Schema;
@@ -52,7 +53,7 @@ text_field!(
 
 /// What a view shows.
 #[derive(Debug, Clone, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, deny_unknown_fields, validate = is_sound -> Faults)]
+#[deserr(error = Faults, validate = is_sound -> Faults)]
 pub struct DefinitionIn {
     version: Version,
     /// The series, at most 8. `container_cpu:*` stands for every target of a series.

@@ -18,7 +18,7 @@ const DEFAULT_HEIGHT: u64 = 1;
 
 /// A view on a dashboard.
 #[derive(Debug, Clone, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, deny_unknown_fields)]
+#[deserr(error = Faults)]
 pub struct PanelIn {
     view_id: Reference,
     /// In twelfths of the page. Defaults to 6.
@@ -31,7 +31,7 @@ pub struct PanelIn {
 
 /// The views of a dashboard in their order, from left to right and from top to bottom.
 #[derive(Debug, Clone, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, deny_unknown_fields, validate = is_sound -> Faults)]
+#[deserr(error = Faults, validate = is_sound -> Faults)]
 pub struct LayoutIn {
     version: Version,
     /// At most 50.
