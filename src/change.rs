@@ -26,6 +26,8 @@ pub enum Change {
     UserRenamed {
         user_id: Uuid,
     },
+    /// Grants, teams or their members changed.
+    AccessChanged,
     ServerDeleted {
         server_id: Uuid,
         owner_id: Uuid,
@@ -52,13 +54,20 @@ pub enum Change {
 
 impl Change {
     /// The actions of the audit log that are changes.
-    pub const ACTIONS: [&str; 17] = [
+    pub const ACTIONS: [&str; 24] = [
         action::API_KEY_REVOKE,
         action::LOGOUT,
         action::SESSION_END,
         action::PASSWORD_CHANGE,
         action::PASSWORD_RESET,
         action::PROFILE_UPDATE,
+        action::GRANT_CREATE,
+        action::GRANT_DELETE,
+        action::TEAM_CREATE,
+        action::TEAM_UPDATE,
+        action::TEAM_DELETE,
+        action::TEAM_MEMBER_ADD,
+        action::TEAM_MEMBER_REMOVE,
         action::SERVER_CREATE,
         action::SERVER_UPDATE,
         action::SERVER_DELETE,
@@ -88,6 +97,13 @@ impl Change {
                 Self::PasswordChanged { user_id: owner_id, ended: Vec::new() }
             }
             action::PROFILE_UPDATE => Self::UserRenamed { user_id: owner_id },
+            action::GRANT_CREATE
+            | action::GRANT_DELETE
+            | action::TEAM_CREATE
+            | action::TEAM_UPDATE
+            | action::TEAM_DELETE
+            | action::TEAM_MEMBER_ADD
+            | action::TEAM_MEMBER_REMOVE => Self::AccessChanged,
             action::SERVER_DELETE => Self::ServerDeleted { server_id: server_id?, owner_id },
             action::SERVER_CREATE | action::SERVER_UPDATE => Self::ServerChanged { server_id: server_id?, owner_id },
             // The entry names only the server that it is for now; the previous one is also among the owner's servers.

@@ -22,10 +22,11 @@ pub async fn apply(state: &State, change: Change) {
             ended.into_iter().for_each(|login_id| logins.ended(login_id));
             logins.look_at(user_id).await;
         }
+        Change::AccessChanged => state.accounts.access.changed().await,
         Change::UserRenamed { user_id } => state.accounts.logins.renamed(user_id),
         Change::ServerDeleted { server_id, owner_id } => {
             // First, so that nobody can get access again; then everything that is still open ends.
-            state.accounts.access.forget(server_id);
+            state.accounts.access.server_deleted(server_id, owner_id).await;
             state.feeds.publish(Topic::Servers(owner_id), FeedFrame::Notice);
             state.jobs.forget_server(server_id);
             state.registry.end_server(server_id).await;
@@ -35,7 +36,7 @@ pub async fn apply(state: &State, change: Change) {
             state.fleet.forget(server_id);
         }
         Change::ServerChanged { server_id, owner_id } => {
-            state.accounts.access.forget(server_id);
+            state.accounts.access.server_changed(server_id, owner_id);
             state.feeds.publish(Topic::Servers(owner_id), FeedFrame::Notice);
             state.alerts.rules_changed(Scope::Server(server_id)).await;
             // The server's tags decide who is notified.

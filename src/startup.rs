@@ -280,7 +280,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
     let logs = Logs::new(registry.clone(), feeds.clone(), fleet.clone(), cluster.company.clone());
 
     let accounts = Accounts {
-        access: Access::new(store.clone()),
+        access: Access::start(store.clone(), feeds.clone()).await?,
         store: store.clone(),
         tokens: Tokens::new(&secret, timing.access_token, timing.refresh_token, clock.clone()),
         passwords: Passwords::new(config.password_iterations)?,

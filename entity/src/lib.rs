@@ -14,6 +14,7 @@ pub mod claim;
 pub mod clock;
 pub mod command;
 pub mod command_batch;
+pub mod grant;
 pub mod history_block;
 pub mod history_journal;
 pub mod history_piece;
@@ -28,6 +29,8 @@ pub mod server;
 pub mod server_event;
 pub mod server_tag;
 pub mod silence;
+pub mod team;
+pub mod team_member;
 pub mod user;
 pub mod view;
 

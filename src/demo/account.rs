@@ -15,7 +15,7 @@ use crate::change::Change;
 use crate::effects;
 use crate::random;
 use crate::state::State;
-use crate::store::{NewApiKey, NewServer, NewUser, PageRequest, Server, ServerFilter, StoreError};
+use crate::store::{NewApiKey, NewServer, NewUser, PageRequest, Server, ServerFilter, StoreError, Visibility};
 
 /// Servers that one query lists.
 const PAGE: u64 = 500;
@@ -94,7 +94,7 @@ pub async fn servers(state: &State, owner_id: Uuid) -> Result<HashMap<String, Se
     let mut all = HashMap::new();
     loop {
         let page = PageRequest { limit: PAGE, offset: all.len() as u64 };
-        let found = state.store.list_servers(owner_id, ServerFilter::default(), page).await?;
+        let found = state.store.list_servers(&Visibility::of_owner(owner_id), ServerFilter::default(), page).await?;
         let is_last = (found.items.len() as u64) < PAGE;
         all.extend(found.items.into_iter().map(|server| (server.record.name.clone(), server)));
         if is_last {

@@ -22,7 +22,7 @@ use self::beats::{Beat, Grid, beats};
 use crate::clock::Clock;
 use crate::periodic::every;
 use crate::shards::Shards;
-use crate::store::{NewServerEvent, ServerEvent, Store, StoreError, presence_kind};
+use crate::store::{NewServerEvent, ServerEvent, Store, StoreError, Visibility, presence_kind};
 
 /// The kinds of events that the service accepts from agents. All others are its own, so that no agent can forge its
 /// presence.
@@ -158,15 +158,15 @@ impl ServerEvents {
         Ok(Report { availability: availability(&turns, start, end), reboots })
     }
 
-    /// Returns the bars of these servers of an owner up to `now`, in their order.
+    /// Returns the bars of these visible servers up to `now`, in their order.
     pub async fn bars(
         &self,
-        owner_id: Uuid,
+        visible: &Visibility,
         server_ids: &[Uuid],
         grid: Grid,
         now: Timestamp,
     ) -> Result<Vec<Bar>, StoreError> {
-        let found = self.store.presence_of_servers(owner_id, server_ids, grid.start, now).await?;
+        let found = self.store.presence_of_servers(visible, server_ids, grid.start, now).await?;
         let bar = |server_id: &Uuid| {
             let events = found.get(server_id).map(Vec::as_slice).unwrap_or_default();
             let turns: Vec<Turn> = events.iter().map(turn_of).collect();

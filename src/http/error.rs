@@ -269,6 +269,9 @@ impl From<StoreError> for ApiError {
         match error {
             StoreError::EmailTaken => Self::code(ErrorCode::EmailTaken),
             StoreError::UsernameTaken => Self::code(ErrorCode::UsernameTaken),
+            StoreError::TeamNameTaken => {
+                Self::Refused { code: ErrorCode::BadRequest, detail: "This team name is taken".into() }
+            }
             StoreError::RegistrationClosed => Self::code(ErrorCode::RegistrationClosed),
             StoreError::QuotaExceeded { quota, limit } => {
                 Self::Refused { code: ErrorCode::QuotaExceeded, detail: exceeded(quota, limit).into() }
@@ -299,6 +302,8 @@ fn exceeded(quota: Quota, limit: u64) -> String {
         Quota::Silences => ("silences: delete one", "silences"),
         Quota::Channels => ("notification channels: delete one", "channels"),
         Quota::Views => ("views and dashboards: delete one", "views"),
+        Quota::Grants => ("grants: end one", "grants"),
+        Quota::Teams => ("teams: delete one", "teams"),
         Quota::Batches => ("running batches: wait for one, or cancel it", "batches"),
         Quota::CommandStorage => {
             ("bytes of commands that have not ended: wait for one, or cancel it", "command-storage")

@@ -15,6 +15,7 @@ mod field_out;
 mod fleet_availability;
 #[doc(hidden)]
 pub mod fuzzing;
+mod grants;
 mod health;
 mod host;
 mod install;
@@ -25,6 +26,7 @@ mod notifications;
 pub mod openapi;
 mod origin;
 mod path;
+mod people_out;
 mod prometheus;
 mod quotas;
 mod refresh_cookie;
@@ -37,6 +39,7 @@ mod service;
 mod sessions;
 mod sockets;
 mod task;
+mod teams;
 mod unread;
 mod views;
 mod web;
@@ -57,6 +60,8 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     quotas::routes,
     fleet_availability::routes,
     servers::routes,
+    grants::routes,
+    teams::routes,
     server_events::routes,
     commands::routes,
     docker::routes,

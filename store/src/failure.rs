@@ -82,6 +82,7 @@ impl StoreError {
             | Self::Copy { .. }
             | Self::EmailTaken
             | Self::UsernameTaken
+            | Self::TeamNameTaken
             | Self::RegistrationClosed
             | Self::QuotaExceeded { .. }
             | Self::NotSqlite => false,

@@ -38,6 +38,7 @@ mod failure;
 mod fence;
 mod fleet_events;
 mod fleet_presence;
+mod grants;
 mod health_probe;
 pub mod history;
 pub mod import;
@@ -50,18 +51,22 @@ mod progress;
 mod quotas;
 mod reach;
 mod reminders;
+mod roles;
 mod routing;
 mod series_help;
 mod server_events;
 mod server_filter;
+mod server_lists;
 mod servers;
 mod share;
 mod silences;
 mod status_changes;
 mod target;
+mod teams;
 mod thresholds;
 mod users;
 mod views;
+mod visibility;
 
 use std::path::PathBuf;
 
@@ -95,10 +100,12 @@ pub use entity::notification_channel::Model as Channel;
 pub use entity::server::Model as ServerRecord;
 pub use entity::server_event::Model as ServerEvent;
 pub use entity::silence::Model as Silence;
+pub use entity::team::Model as Team;
 pub use entity::user::Model as User;
 pub use entity::view::Model as View;
 pub use existence::SessionRow;
 pub use fence::Fence;
+pub use grants::{Grant, GrantNames, GrantScope, GrantSubject, GrantsAndMembers, NewGrant};
 pub use instances::{Beat, Entered, NewInstance, SOLE_DEAD_AFTER_MS, Swept};
 pub use logins::{Caller, NewLogin, Rotation, TokenRotation};
 pub use offline_servers::OfflineServers;
@@ -107,17 +114,21 @@ pub use progress::{MAX_HAND_OVERS, Progress, Standing, Verdict};
 pub use quotas::{Quota, Quotas, Usage};
 pub use reach::Unreachable;
 pub use reminders::AlertToNotify;
+pub use roles::{Right, Rights, Role};
 pub use routing::channel_tags;
 pub use server_events::{NewServerEvent, ServerEventFilter, presence as presence_kind};
 pub use server_filter::{ServerFilter, StatusFilter};
-pub use servers::{NewServer, OwnServer, Server, ServerPatch};
+pub use server_lists::VisibleServer;
+pub use servers::{NewServer, Server, ServerPatch};
 pub use share::{SHARDS, Share, shard_of};
 pub use silences::{SilenceTerms, WeeklySchedule};
 pub use status_changes::CLOCK_IS_WRONG;
 pub use target::{check, place_of, sqlite_file};
+pub use teams::{Joined, MAX_MEMBERS, TeamMember, TeamWithMembers};
 pub use thresholds::{Reach, ThresholdFilter, ThresholdTerms};
 pub use users::{NewUser, Registration, UserPatch};
 pub use views::{NewView, ViewKind, ViewPatch};
+pub use visibility::{Shares, Visibility};
 
 /// Free pages that stay in the file of a small SQLite database: 8 MB.
 const KEPT_PAGES: i64 = 2_048;
@@ -188,6 +199,9 @@ pub enum StoreError {
     /// Another account has the user name.
     #[error("the user name is taken")]
     UsernameTaken,
+    /// Another team has the name.
+    #[error("the team name is taken")]
+    TeamNameTaken,
     /// Only the first account may be created, and it exists.
     #[error("registration is closed")]
     RegistrationClosed,

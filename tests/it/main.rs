@@ -51,6 +51,7 @@ mod servers;
 mod service_info;
 mod sessions;
 mod setup_code;
+mod sharing;
 mod store;
 mod store_alert_buckets;
 mod store_alert_counts;

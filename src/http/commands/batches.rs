@@ -10,10 +10,10 @@ use uuid::Uuid;
 
 use super::out::{CommandErrorOut, StatusOut};
 use super::{TimeoutSeconds, seconds};
-use crate::auth::access::Action;
+use crate::auth::access::{Action, Right};
 use crate::change::Change;
 use crate::commands::JobStatus;
-use crate::commands::batch::{BatchPlace, NewBatch};
+use crate::commands::batch::{BatchPlace, BatchServer, NewBatch};
 use crate::effects;
 use crate::http::error::{ApiError, ErrorCode};
 use crate::http::extract::fault::Faults;
@@ -32,6 +32,9 @@ const DEFAULT_CONCURRENCY: u64 = 50;
 /// Bytes of command and input for all servers together that one batch may store until they are sent.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
+/// What a batch does to each server.
+const RUN: Action = Action::Use(Right::Commands);
+
 /// The most servers of one batch.
 const MAX_SERVERS: usize = 10_000;
 
@@ -41,7 +44,7 @@ pub struct BatchIn {
     /// The servers to run the command on, in addition to those of `tag`.
     #[deserr(default)]
     server_ids: Option<References>,
-    /// All your servers that have this tag now.
+    /// All servers that have this tag now, and on which you may run commands.
     #[deserr(default)]
     tag: Option<Tag>,
     /// The command, which runs in `/bin/sh -c`.
@@ -190,16 +193,16 @@ pub async fn start_batch(
     let extract::Json(input) = ask.body;
     let caller = ask.subject.caller;
     let named = input.server_ids.map(|References(ids)| ids).unwrap_or_default();
-    let server_ids = select(&ask.state, &caller, named, input.tag.map(|Tag(tag)| tag)).await?;
+    let servers = select(&ask.state, &caller, named, input.tag.map(|Tag(tag)| tag)).await?;
     let stdin = input.stdin.map(|Stdin(text)| text);
     let bytes_each = input.command.0.len() + stdin.as_ref().map_or(0, String::len);
-    if bytes_each.saturating_mul(server_ids.len()) > MAX_BYTES {
+    if bytes_each.saturating_mul(servers.len()) > MAX_BYTES {
         return Err(refuse("Command and stdin are too long for so many servers: at most 16 MiB in total"));
     }
     let new = NewBatch {
         owner_id: caller.user_id,
         actor: ask.subject.actor,
-        server_ids,
+        servers,
         command: input.command.0,
         stdin,
         timeout_seconds: seconds(input.timeout_seconds),
@@ -208,7 +211,8 @@ pub async fn start_batch(
     };
     let (batch, places) = ask.state.jobs.batches().start(new).await?;
     // The batch has started, so an error here would make the caller start it again.
-    let items = ask.state.store.batch_items(batch.id).await.unwrap_or_else(|error| {
+    let shown = ask.state.accounts.access.where_allowed(&caller, RUN);
+    let items = ask.state.store.batch_items(batch.id, &shown).await.unwrap_or_else(|error| {
         tracing::warn!(%error, batch.id = %batch.id, "cannot read a batch that has started");
         places.into_iter().map(queued).collect()
     });
@@ -216,10 +220,16 @@ pub async fn start_batch(
 }
 
 /// The servers of a batch. Access is checked for each one: servers of other accounts do not exist for the caller.
-async fn select(state: &State, caller: &Caller, named: Vec<Uuid>, tag: Option<String>) -> Result<Vec<Uuid>, ApiError> {
+async fn select(
+    state: &State,
+    caller: &Caller,
+    named: Vec<Uuid>,
+    tag: Option<String>,
+) -> Result<Vec<BatchServer>, ApiError> {
     let mut ids = named;
     if let Some(tag) = tag {
-        ids.extend(state.store.servers_with_tag(caller.user_id, &tag).await?);
+        let usable = state.accounts.access.where_allowed(caller, RUN);
+        ids.extend(state.store.servers_with_tag(&usable, &tag).await?);
     }
     let mut seen = HashSet::new();
     ids.retain(|id| seen.insert(*id));
@@ -228,10 +238,12 @@ async fn select(state: &State, caller: &Caller, named: Vec<Uuid>, tag: Option<St
         1..=MAX_SERVERS => {}
         _ => return Err(refuse("At most 10,000 servers can be selected")),
     }
-    for id in &ids {
-        state.accounts.access.server(caller, *id, Action::Operate).await?;
+    let mut servers = Vec::with_capacity(ids.len());
+    for server_id in ids {
+        let owner_id = state.accounts.access.server(caller, server_id, RUN).await?.owner_id();
+        servers.push(BatchServer { server_id, owner_id });
     }
-    Ok(ids)
+    Ok(servers)
 }
 
 fn refuse(detail: &'static str) -> ApiError {
@@ -253,7 +265,7 @@ pub async fn list_batches(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<Ba
 #[api_v2_operation(tags(Commands), operation_id = "read_batch")]
 pub async fn read_batch(ask: Checked<CallerAt<IdPath>>) -> Result<Json<BatchOut>, ApiError> {
     let batch = find(&ask).await?;
-    Ok(Json(told(&ask.state, batch).await?))
+    Ok(Json(told(&ask.state, &ask.subject.caller, batch).await?))
 }
 
 /// Cancel a batch
@@ -263,12 +275,13 @@ pub async fn read_batch(ask: Checked<CallerAt<IdPath>>) -> Result<Json<BatchOut>
 pub async fn cancel_batch(ask: Checked<CallerAt<IdPath>>) -> Result<Json<BatchOut>, ApiError> {
     run_detached(async move {
         let batch = find(&ask).await?;
-        let before = ask.state.store.batch_items(batch.id).await?;
+        let shown = ask.state.accounts.access.where_allowed(&ask.subject.caller, RUN);
+        let before = ask.state.store.batch_items(batch.id, &shown).await?;
         ask.state.jobs.batches().cancel(&batch, ask.subject.actor.clone()).await?;
         effects::commit(&ask.state, Change::BatchCancelled { batch_id: batch.id }).await;
         let after = async {
             let batch = find(&ask).await?;
-            told(&ask.state, batch).await
+            told(&ask.state, &ask.subject.caller, batch).await
         };
         // The batch is cancelled, even if it cannot be read now.
         Ok(Json(after.await.unwrap_or_else(|_| with(CommandBatch { is_cancelled: true, ..batch }, before))))
@@ -282,8 +295,10 @@ async fn find(ask: &Checked<CallerAt<IdPath>>) -> Result<CommandBatch, ApiError>
     batch.ok_or(ApiError::not_found("Batch not found"))
 }
 
-async fn told(state: &State, batch: CommandBatch) -> Result<BatchOut, ApiError> {
-    let items = state.store.batch_items(batch.id).await?;
+/// Results on servers on which the caller may no longer run commands are left out.
+async fn told(state: &State, caller: &Caller, batch: CommandBatch) -> Result<BatchOut, ApiError> {
+    let shown = state.accounts.access.where_allowed(caller, RUN);
+    let items = state.store.batch_items(batch.id, &shown).await?;
     Ok(with(batch, items))
 }
 

@@ -29,8 +29,8 @@ pub use text::query as parse_query;
 pub use body::{Body, Form, Json, MAX_BODY, NoBody, OptionalJson};
 use fault::{Faults, Part};
 pub use subject::{
-    Anyone, CallerAt, IdPath, Manage, NoPath, OnServer, Operate, Read, ServerIdPath, ServerPath, SignedIn, Subject,
-    bearer_token, find_caller,
+    Anyone, CallerAt, IdPath, Manage, NoPath, OnServer, Own, See, ServerIdPath, ServerPath, SignedIn, Subject,
+    UseCommands, UseContainers, UseLogs, bearer_token, find_caller,
 };
 
 use super::error::ApiError;

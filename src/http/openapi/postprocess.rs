@@ -50,6 +50,7 @@ fn tags() -> Value {
     json!([
         { "name": "Authentication", "description": "Accounts, tokens and sessions" },
         { "name": "Servers", "description": "Managed machines" },
+        { "name": "Sharing", "description": "Grants on servers, and teams" },
         { "name": "Metrics", "description": "The latest snapshot and its history" },
         { "name": "Views", "description": "Saved charts, and dashboards of them" },
         { "name": "Docker", "description": "Containers of servers, with Docker or Podman" },

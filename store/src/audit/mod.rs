@@ -101,6 +101,20 @@ pub mod action {
     pub const DASHBOARD_UPDATE: &str = "dashboard.update";
     /// A dashboard was deleted.
     pub const DASHBOARD_DELETE: &str = "dashboard.delete";
+    /// Somebody was granted a role on servers.
+    pub const GRANT_CREATE: &str = "grant.create";
+    /// A grant ended.
+    pub const GRANT_DELETE: &str = "grant.delete";
+    /// A team was created.
+    pub const TEAM_CREATE: &str = "team.create";
+    /// A team was renamed.
+    pub const TEAM_UPDATE: &str = "team.update";
+    /// A team was deleted.
+    pub const TEAM_DELETE: &str = "team.delete";
+    /// Somebody was added to a team.
+    pub const TEAM_MEMBER_ADD: &str = "team.member_add";
+    /// Somebody was removed from a team, or left it.
+    pub const TEAM_MEMBER_REMOVE: &str = "team.member_remove";
 }
 
 /// The name of an operator on the service's own machine. No user can have it, because it has a space.

@@ -3,8 +3,9 @@
 
 use entity::{
     alert, alert_bucket, alert_count, alert_event, alert_threshold, api_key, audit_entry, audit_head, claim, clock,
-    command, command_batch, history_block, history_journal, history_piece, login, notification, notification_channel,
-    sample, series_help, server, server_event, server_tag, silence, user, view,
+    command, command_batch, grant, history_block, history_journal, history_piece, login, notification,
+    notification_channel, sample, series_help, server, server_event, server_tag, silence, team, team_member, user,
+    view,
 };
 use sea_orm::sea_query::ColumnType;
 use sea_orm::{ColumnTrait, EntityTrait, IdenStatic, Iterable, PrimaryKeyToColumn};
@@ -116,6 +117,9 @@ pub(super) fn all() -> Vec<Table> {
         Table::of::<login::Entity>(Moved, SHORT),
         Table::of::<server::Entity>(Moved, SHORT),
         Table::of::<server_tag::Entity>(Moved, SHORT),
+        Table::of::<team::Entity>(Moved, SHORT),
+        Table::of::<team_member::Entity>(Moved, SHORT),
+        Table::of::<grant::Entity>(Moved, SHORT),
         Table::of::<api_key::Entity>(Moved, SHORT),
         Table::of::<series_help::Entity>(Moved, SHORT),
         Table::of::<server_event::Entity>(Moved, SHORT),
