@@ -342,3 +342,19 @@ async fn the_audit_log_tells_every_grant() {
     });
     assert_eq!((&entries[1]["detail"], &entries[1]["target"]), (&detail, &grant["id"]));
 }
+
+#[actix_web::test]
+async fn a_manager_reads_the_audit_entries_of_the_server() {
+    let shared = Shared::start().await;
+    let path = shared.path("/servers", "");
+    shared.by_owner("PUT", &path).json(json!({"name": "web-9"})).expect(200).await;
+    let log = format!("/audit?server_id={}&action=server.", shared.site.server_id);
+    let all = shared.by_owner("GET", &log).expect(200).await;
+    assert_eq!(all.as_array().unwrap().len(), 2);
+
+    let grant = shared.grant_server("operator", json!(null)).await;
+    assert_eq!(shared.by_guest("GET", &log).expect(200).await, json!([]));
+    shared.end(&grant).await;
+    shared.grant_server("manager", json!([])).await;
+    assert_eq!(shared.by_guest("GET", &log).expect(200).await, all);
+}
