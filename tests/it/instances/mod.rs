@@ -21,6 +21,7 @@ mod rolling;
 mod secured;
 mod servers;
 mod sessions;
+mod sharing;
 mod streams;
 mod versions;
 
