@@ -35,6 +35,8 @@ export const GROUPS: { prefix: string; label: () => string }[] = [
   { prefix: 'channel.', label: m.groupChannel },
   { prefix: 'view.', label: m.groupView },
   { prefix: 'dashboard.', label: m.groupDashboard },
+  { prefix: 'grant.', label: m.groupGrant },
+  { prefix: 'team.', label: m.groupTeam },
 ];
 
 const metrics: Record<string, () => string> = {
@@ -61,6 +63,12 @@ function text(detail: Detail, name: string): string | undefined {
 function count(detail: Detail, name: string): number | undefined {
   const value = detail[name];
   return typeof value === 'number' ? value : undefined;
+}
+
+function inside(detail: Detail, name: string, field: string): string | undefined {
+  const value: unknown = detail[name];
+  if (typeof value !== 'object' || value === null) return undefined;
+  return text(value as Detail, field);
 }
 
 /** What a change names, and what it became where that is short. */
@@ -185,9 +193,34 @@ export function wordsOf(entry: AuditEntry): Words {
       return {
         did: [(verb === 'create' ? m.addedDashboard : m.deletedDashboard)({ name: text(detail, 'name') ?? '' })],
       };
+    case 'grant':
+      return grantWords(entry, verb);
+    case 'team':
+      return teamWords(entry, verb);
     default:
       return { did: [action] };
   }
+}
+
+/** Who got a role, or lost it, and where: `granted bob the role operator (commands, logs) for web-1`. */
+function grantWords(entry: AuditEntry, verb: string): Words {
+  const { detail } = entry;
+  const subject = inside(detail, 'subject', 'user') ?? inside(detail, 'subject', 'team') ?? '';
+  const what = (verb === 'create' ? m.granted : m.endedGrant)({ subject, role: text(detail, 'role') ?? '' });
+  const rights = Array.isArray(detail.rights) ? detail.rights.join(', ') : '';
+  if (entry.server_name) return withMore(m.forServer({ what, name: entry.server_name }), rights);
+  const tag = inside(detail, 'scope', 'tag');
+  return withMore([tag ? m.forTag({ what, tag }) : m.forAll({ what })], rights);
+}
+
+function teamWords(entry: AuditEntry, verb: string): Words {
+  const { detail } = entry;
+  const [team, user] = [text(detail, 'name') ?? '', text(detail, 'user') ?? ''];
+  if (verb === 'create') return { did: [m.createdTeam({ team })] };
+  if (verb === 'delete') return { did: [m.deletedTeam({ team })] };
+  if (verb === 'member_add') return { did: [m.addedMember({ user, team })] };
+  if (verb === 'member_remove') return { did: [m.removedMember({ user, team })] };
+  return withMore([m.renamedTeam()], changes(detail));
 }
 
 function commandWords(entry: AuditEntry, name: string): Words {
