@@ -56,7 +56,7 @@ pub enum AccessError {
     Store(#[from] StoreError),
 }
 
-/// Decides rights, mostly without the database: a server's owner never changes.
+/// Decides rights, mostly without the database: a server's owner changes only when an account is deleted.
 #[derive(Clone)]
 pub struct Access {
     store: Store,
@@ -82,6 +82,11 @@ impl Access {
     /// Forgets a deleted server.
     pub fn forget(&self, server_id: Uuid) {
         self.owners.remove(&server_id);
+    }
+
+    /// Forgets the servers of a deleted account, which have another owner now.
+    pub fn forget_owner(&self, owner_id: Uuid) {
+        self.owners.retain(|_, owner| *owner != owner_id);
     }
 
     /// The server's owner and the caller's role; `None` if the caller may not know of the server. Cached owners of

@@ -15,9 +15,11 @@ mod field_out;
 mod fleet_availability;
 #[doc(hidden)]
 pub mod fuzzing;
+mod grants_in;
 mod health;
 mod host;
 mod install;
+mod invitations;
 mod logs;
 mod metrics;
 pub mod middleware;
@@ -38,6 +40,7 @@ mod sessions;
 mod sockets;
 mod task;
 mod unread;
+mod users;
 mod views;
 mod web;
 
@@ -64,6 +67,8 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     api_keys::routes,
     notifications::routes,
     audit::routes,
+    invitations::routes,
+    users::routes,
     views::routes,
     service::routes,
 ];

@@ -83,6 +83,12 @@ impl StoreError {
             | Self::EmailTaken
             | Self::UsernameTaken
             | Self::RegistrationClosed
+            | Self::InvitationInvalid
+            | Self::TooManyInvitations
+            | Self::LastAdministrator
+            | Self::OwnsServers
+            | Self::NoRecipient
+            | Self::NoAccount
             | Self::QuotaExceeded { .. }
             | Self::NotSqlite => false,
         }

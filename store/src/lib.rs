@@ -12,6 +12,7 @@
 
 #![deny(missing_docs)]
 
+mod accounts;
 mod advisory_lock;
 mod alert_filter;
 mod alert_lists;
@@ -42,6 +43,7 @@ mod health_probe;
 pub mod history;
 pub mod import;
 mod instances;
+mod invitations;
 mod logins;
 mod offline_servers;
 mod outbox;
@@ -60,6 +62,7 @@ mod silences;
 mod status_changes;
 mod target;
 mod thresholds;
+mod transfer;
 mod users;
 mod views;
 
@@ -68,6 +71,7 @@ use std::path::PathBuf;
 use connections::Connections;
 use sea_orm::{ConnectionTrait, DbErr, SqlErr, Statement};
 
+pub use accounts::{Account, AccountDeletion, AccountPatch, DeletedAccount};
 pub use alert_filter::AlertFilter;
 pub use alert_lists::AlertCount;
 pub use alert_notes::{MAX_NOTES, Noted};
@@ -89,6 +93,7 @@ pub use entity::alert_threshold::Model as Threshold;
 pub use entity::api_key::Model as ApiKey;
 pub use entity::command::Model as Command;
 pub use entity::command_batch::Model as CommandBatch;
+pub use entity::invitation::Model as Invitation;
 pub use entity::login::Model as Login;
 pub use entity::notification::Model as Notification;
 pub use entity::notification_channel::Model as Channel;
@@ -100,6 +105,7 @@ pub use entity::view::Model as View;
 pub use existence::SessionRow;
 pub use fence::Fence;
 pub use instances::{Beat, Entered, NewInstance, SOLE_DEAD_AFTER_MS, Swept};
+pub use invitations::{MAX_INVITATIONS, NewInvitation, OpenInvitation};
 pub use logins::{Caller, NewLogin, Rotation, TokenRotation};
 pub use offline_servers::OfflineServers;
 pub use outbox::{Delivery, DeliveryFilter, NotificationContent, alert_view};
@@ -116,7 +122,7 @@ pub use silences::{SilenceTerms, WeeklySchedule};
 pub use status_changes::CLOCK_IS_WRONG;
 pub use target::{check, place_of, sqlite_file};
 pub use thresholds::{Reach, ThresholdFilter, ThresholdTerms};
-pub use users::{NewUser, Registration, UserPatch};
+pub use users::{Admission, NewUser, Registration, UserPatch};
 pub use views::{NewView, ViewKind, ViewPatch};
 
 /// Free pages that stay in the file of a small SQLite database: 8 MB.
@@ -191,6 +197,24 @@ pub enum StoreError {
     /// Only the first account may be created, and it exists.
     #[error("registration is closed")]
     RegistrationClosed,
+    /// The invitation is unknown, used, expired, or for another address.
+    #[error("the invitation is not valid")]
+    InvitationInvalid,
+    /// Too many invitations are open.
+    #[error("{MAX_INVITATIONS} invitations are open")]
+    TooManyInvitations,
+    /// No enabled administrator would remain.
+    #[error("the service needs an administrator who can sign in")]
+    LastAdministrator,
+    /// The account to delete has servers.
+    #[error("the account has servers")]
+    OwnsServers,
+    /// The account that should get the servers does not exist.
+    #[error("the account for the servers does not exist")]
+    NoRecipient,
+    /// The account of the caller was deleted a moment ago.
+    #[error("the account does not exist any more")]
+    NoAccount,
     /// The account may not have more of something.
     #[error("the account's quota of {} is reached: {limit}", quota.name())]
     QuotaExceeded {
