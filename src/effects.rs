@@ -24,6 +24,25 @@ pub async fn apply(state: &State, change: Change) {
         }
         Change::AccessChanged => state.accounts.access.changed().await,
         Change::UserRenamed { user_id } => state.accounts.logins.renamed(user_id),
+        Change::AccountChanged { user_id } => {
+            let logins = &state.accounts.logins;
+            logins.look_at(user_id).await;
+            // What the caller may do is cached with the name.
+            logins.renamed(user_id);
+        }
+        Change::AccountDeleted { user_id, servers_to, batches } => {
+            state.accounts.logins.look_at(user_id).await;
+            state.accounts.access.account_deleted(user_id).await;
+            batches.into_iter().for_each(|batch_id| state.jobs.batches().cancelled(batch_id));
+            // The agents connect again, as those of the new owner.
+            state.registry.end_owner(user_id).await;
+            if let Some(owner_id) = servers_to {
+                state.feeds.publish(Topic::Servers(owner_id), FeedFrame::Notice);
+                state.alerts.rules_changed(Scope::Owner(owner_id)).await;
+            }
+            // Channels and silences ended with the account.
+            state.notifier.nudge_here();
+        }
         Change::ServerDeleted { server_id, owner_id } => {
             // First, so that nobody can get access again; then everything that is still open ends.
             state.accounts.access.server_deleted(server_id, owner_id).await;

@@ -7,11 +7,12 @@ use std::process::ExitCode;
 use signalbox::admin::AdminError;
 use signalbox::audit::chain::hex;
 use signalbox::cli::{
-    AuditCommand, BackupArgs, Cli, Command, DemoArgs, HealthArgs, ImportCommand, MigrateArgs, ResetPasswordArgs,
-    ServeArgs, SqliteToPostgresArgs, UserCommand, VerifyArgs,
+    AdminArgs, AuditCommand, BackupArgs, Cli, Command, DemoArgs, HealthArgs, ImportCommand, InviteArgs, ListUsersArgs,
+    MigrateArgs, ServeArgs, SqliteToPostgresArgs, UserArgs, UserCommand, VerifyArgs,
 };
 use signalbox::health::{self, HealthError};
 use signalbox::startup::Application;
+use signalbox::store::AccountPatch;
 use signalbox::{admin, demo, http, observe};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -92,7 +93,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Backup(args)) => backup(args).await,
         Some(Command::Migrate(args)) => migrate(args).await,
         Some(Command::Import(ImportCommand::SqliteToPostgres(args))) => import(args).await,
-        Some(Command::User(UserCommand::ResetPassword(args))) => reset_password(args).await,
+        Some(Command::User(command)) => user(command).await,
         Some(Command::Audit(AuditCommand::Verify(args))) => verify_audit(args).await,
     }
 }
@@ -141,7 +142,40 @@ async fn import(args: SqliteToPostgresArgs) -> anyhow::Result<()> {
     Ok(imported.audit().map_err(AdminError::AuditBroken)?)
 }
 
-async fn reset_password(args: ResetPasswordArgs) -> anyhow::Result<()> {
+async fn user(command: UserCommand) -> anyhow::Result<()> {
+    let disabled = |is_disabled| AccountPatch { is_disabled: Some(is_disabled), ..AccountPatch::default() };
+    match command {
+        UserCommand::List(args) => list_users(args).await,
+        UserCommand::Invite(args) => invite(args).await,
+        UserCommand::Disable(args) => change_user(args, disabled(true), "is disabled").await,
+        UserCommand::Enable(args) => change_user(args, disabled(false), "is enabled").await,
+        UserCommand::Admin(AdminArgs { name, revoke, data }) => {
+            let patch = AccountPatch { is_admin: Some(!revoke), ..AccountPatch::default() };
+            let said = if revoke { "is no administrator" } else { "is an administrator" };
+            change_user(UserArgs { name, data }, patch, said).await
+        }
+        UserCommand::ResetPassword(args) => reset_password(args).await,
+    }
+}
+
+async fn list_users(args: ListUsersArgs) -> anyhow::Result<()> {
+    observe::init_logs(&args.data.log, args.data.log_format)?;
+    say(&admin::users::list(&args.data.config(), args.text).await?.to_string())
+}
+
+async fn invite(args: InviteArgs) -> anyhow::Result<()> {
+    observe::init_logs(&args.data.log, args.data.log_format)?;
+    let InviteArgs { email, expires_in_hours, public_url, data } = args;
+    say(&admin::users::invite(&data.config(), &public_url, email, expires_in_hours).await?)
+}
+
+async fn change_user(args: UserArgs, patch: AccountPatch, said: &str) -> anyhow::Result<()> {
+    observe::init_logs(&args.data.log, args.data.log_format)?;
+    let user = admin::users::change(&args.data.config(), &args.name, patch).await?;
+    say(&format!("{} {said}", user.username))
+}
+
+async fn reset_password(args: UserArgs) -> anyhow::Result<()> {
     observe::init_logs(&args.data.log, args.data.log_format)?;
     let password = admin::reset_password(&args.data.config(), &args.name).await?;
     say(&format!("new password for {}: {password}", args.name))

@@ -19,6 +19,7 @@ pub mod history_block;
 pub mod history_journal;
 pub mod history_piece;
 pub mod history_sample;
+pub mod invitation;
 pub mod login;
 pub mod millis;
 pub mod notification;

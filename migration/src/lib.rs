@@ -30,6 +30,7 @@ mod m20261127_000012_series_help;
 mod m20261127_000012_series_thresholds;
 mod m20261127_000013_views;
 mod m20261128_000014_sharing;
+mod m20261128_000015_accounts;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -60,6 +61,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261127_000012_series_thresholds::Migration),
             Box::new(m20261127_000013_views::Migration),
             Box::new(m20261128_000014_sharing::Migration),
+            Box::new(m20261128_000015_accounts::Migration),
         ]
     }
 }

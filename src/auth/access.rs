@@ -233,6 +233,13 @@ impl Access {
         }
     }
 
+    /// Notes that an account was deleted: its servers may have another owner now, and its grants and teams have changed.
+    pub async fn account_deleted(&self, user_id: Uuid) {
+        self.forgotten.fetch_add(1, Ordering::SeqCst);
+        self.servers.retain(|_, known| known.owner_id != user_id);
+        self.changed().await;
+    }
+
     /// Tells the sockets of these users on this instance that rights may have changed.
     fn tell(&self, users: impl IntoIterator<Item = Uuid>) {
         for user_id in users {

@@ -9,13 +9,17 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::access::Access;
+use super::invitation;
 use super::logins::Logins;
 use super::password::{Asker, PasswordError, Passwords, Verdict};
 use super::refusals::Refusals;
 use super::setup::{Setup, SetupError, Via};
 use super::token::{TokenError, TokenKind, Tokens};
 use crate::audit::{Actor, Entry, Outcome, action};
-use crate::store::{Caller, NewLogin, NewUser, Registration, Rotation, Store, StoreError, TokenRotation, User};
+use crate::store::{
+    AccountDeletion, Admission, Caller, DeletedAccount, NewLogin, NewUser, Registration, Rotation, Store, StoreError,
+    TokenRotation, User,
+};
 
 /// Longer user agents are cut: the text is only shown to its owner.
 const MAX_USER_AGENT: usize = 256;
@@ -36,7 +40,7 @@ pub struct Accounts {
     pub registration: Registration,
     pub setup: Setup,
     pub refresh_grace: Duration,
-    /// Set once an account exists. It stays set, because accounts are never deleted.
+    /// Set once an account exists. It stays set, because the last administrator's account is never deleted.
     pub has_users: Arc<AtomicBool>,
 }
 
@@ -68,6 +72,15 @@ pub struct TokenPair {
     pub refresh_expires_at: Timestamp,
 }
 
+/// What somebody shows in order to register.
+#[derive(Debug, Default)]
+pub struct Credentials {
+    /// Matters only for the first account.
+    pub setup_code: Option<SecretString>,
+    /// The token of an invitation.
+    pub invitation: Option<SecretString>,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
     #[error("wrong user name or password")]
@@ -97,37 +110,52 @@ impl Accounts {
         Ok(!has_users)
     }
 
-    /// Creates a user and signs them in. `setup_code` matters only for the first account.
+    /// Creates a user and signs them in.
     pub async fn register(
         &self,
         new: NewUser,
         password: SecretString,
-        setup_code: Option<SecretString>,
+        shown: Credentials,
         origin: Origin,
     ) -> Result<(User, TokenPair), AccountError> {
-        // Checked before the slow hash, so that refusals are cheap; the transaction decides.
-        if self.needs_setup().await? {
-            if self.setup.requires_code(origin.via) {
-                self.setup.check(setup_code.as_ref(), &origin.address, Instant::now())?;
-            }
-        } else if self.registration == Registration::Closed {
-            return Err(StoreError::RegistrationClosed.into());
-        }
+        let admission = self.admission(&new, &shown, &origin).await?;
         let asker = origin.asker(&new.username, None);
         let password_hash = self.passwords.hash(asker, password.clone()).await?;
         let new = NewUser { password_hash, ..new };
         let address = origin.address.clone();
         // Created with the account, so that the caller gets no error once the account exists.
         let (login, pair) = self.begin_login(new.id, &new.username, origin)?;
-        let user = self.store.create_user(new, self.registration, &address, Some(login)).await?;
+        let user = self.store.create_user(new, admission, &address, Some(login)).await?;
         self.passwords.remember(user.id, &password);
         Ok((user, pair))
     }
 
-    /// Signs in by user name or e-mail address. A wrong name takes as long as a wrong password.
+    /// Checks whether somebody may register, before the slow hash, so that refusals are cheap. The transaction decides.
+    async fn admission(&self, new: &NewUser, shown: &Credentials, origin: &Origin) -> Result<Admission, AccountError> {
+        let needs_setup = self.needs_setup().await?;
+        if needs_setup && self.setup.requires_code(origin.via) {
+            self.setup.check(shown.setup_code.as_ref(), &origin.address, Instant::now())?;
+        }
+        if let Some(token) = &shown.invitation {
+            let (digest, now) = (invitation::digest(token), self.tokens.now());
+            let admits = self.store.admits(&digest, &new.email, now).await?;
+            return if admits {
+                Ok(Admission::Invited { digest, now })
+            } else {
+                Err(StoreError::InvitationInvalid.into())
+            };
+        }
+        if !needs_setup && self.registration == Registration::Closed {
+            return Err(StoreError::RegistrationClosed.into());
+        }
+        Ok(self.registration.into())
+    }
+
+    /// Signs in by user name or e-mail address. A wrong name and a disabled account take as long as a wrong password.
     pub async fn login(&self, name: &str, password: SecretString, origin: Origin) -> Result<TokenPair, AccountError> {
         let user = self.store.find_user_by_name(name).await?;
-        let stored = user.as_ref().map(|user| user.password_hash.clone());
+        let enabled = user.as_ref().filter(|user| user.disabled_at.is_none());
+        let stored = enabled.map(|user| user.password_hash.clone());
         let asker = origin.asker(name, user.as_ref());
         let verdict = self.passwords.verify(asker, password, stored).await?;
         let Some(user) = user else { return Err(AccountError::InvalidCredentials) };
@@ -193,6 +221,23 @@ impl Accounts {
             return Err(AccountError::InvalidCredentials);
         }
         self.set_password(entry, new, Some(&user.password_hash), Some(caller.login_id)).await
+    }
+
+    /// Deletes the caller's own account.
+    pub async fn delete_own(
+        &self,
+        caller: &Caller,
+        password: SecretString,
+        actor: Actor,
+    ) -> Result<DeletedAccount, AccountError> {
+        let user = self.store.find_user(caller.user_id).await?.ok_or(AccountError::SessionEnded)?;
+        let asker = Asker::new(&actor.address, NO_CONNECTION, user.id).known();
+        if self.passwords.verify(asker, password, Some(user.password_hash.clone())).await? == Verdict::Wrong {
+            self.refused(Entry::new(action::USER_DELETE, user.id, actor));
+            return Err(AccountError::InvalidCredentials);
+        }
+        let deletion = AccountDeletion { user_id: user.id, servers_to: None, verified_hash: Some(&user.password_hash) };
+        self.store.delete_account(deletion, actor).await?.ok_or(AccountError::InvalidCredentials)
     }
 
     /// Sets the password of the user of `entry`, and ends all logins except `keep`. Returns the ended ones. If

@@ -1,7 +1,7 @@
 //! Authentication and access rights.
 //!
-//! `password` and `token` have the cryptography, `logins` the active sign-ins, `api_key` the agents' keys; `machines`
-//! detects two machines with one key, and `access` is the only place that decides who may do what to which server.
+//! `password` and `token` have the cryptography, `logins` the active sign-ins, `api_key` the agents' keys, `invitation`
+//! what lets people register; `machines` detects two machines with one key, and `access` is the only place that decides who may do what to which server.
 
 pub mod access;
 pub mod account;
@@ -9,6 +9,7 @@ pub mod api_key;
 #[doc(hidden)]
 pub mod fuzzing;
 mod hints;
+pub mod invitation;
 pub mod logins;
 pub mod machines;
 pub mod password;

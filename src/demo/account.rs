@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use uuid::Uuid;
 
 use crate::audit::{Actor, Entry, action};
-use crate::auth::account::{AccountError, Origin};
+use crate::auth::account::{AccountError, Credentials, Origin};
 use crate::auth::api_key;
 use crate::auth::setup::Via;
 use crate::change::Change;
@@ -80,7 +80,8 @@ async fn register(state: &State, person: &Person, password: SecretString) -> Res
         password_hash: String::new(),
     };
     let setup_code = Some(state.accounts.setup.code().clone());
-    let (user, _) = state.accounts.register(new, password, setup_code, origin()).await?;
+    let shown = Credentials { setup_code, ..Credentials::default() };
+    let (user, _) = state.accounts.register(new, password, shown, origin()).await?;
     Ok(user.id)
 }
 

@@ -1,6 +1,7 @@
 //! Errors as the client gets them: a status, a sentence and an error code from a closed set.
 
 mod meaning;
+mod of_parts;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,12 +20,9 @@ use crate::auth::account::AccountError;
 use crate::auth::password::PasswordError;
 use crate::auth::setup::SetupError;
 use crate::auth::token::TokenError;
-use crate::docker::DockerError;
 use crate::memory::OverBudget;
-use crate::metrics::query::HistoryError;
-use crate::registry::CallError;
 use crate::shares::Full;
-use crate::store::{Quota, StoreError};
+use crate::store::{MAX_INVITATIONS, Quota, StoreError};
 
 /// The longest text of an agent that an error contains, in bytes.
 const MAX_AGENT_DETAIL: usize = 1_000;
@@ -44,6 +42,8 @@ pub enum ErrorCode {
     InvalidCredentials,
     BadRequest,
     QuotaExceeded,
+    LastAdmin,
+    OwnsServers,
     LoginFailed,
     NotAuthenticated,
     TokenInvalid,
@@ -53,6 +53,7 @@ pub enum ErrorCode {
     Forbidden,
     RegistrationClosed,
     SetupRequired,
+    InvitationInvalid,
     OriginNotAllowed,
     HostNotAllowed,
     NotFound,
@@ -66,7 +67,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for the OpenAPI document and its test.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 33] = [
         Self::AgentDisconnected,
         Self::AgentOffline,
         Self::AgentTimeout,
@@ -79,6 +80,8 @@ impl ErrorCode {
         Self::InvalidCredentials,
         Self::BadRequest,
         Self::QuotaExceeded,
+        Self::LastAdmin,
+        Self::OwnsServers,
         Self::LoginFailed,
         Self::NotAuthenticated,
         Self::TokenInvalid,
@@ -88,6 +91,7 @@ impl ErrorCode {
         Self::Forbidden,
         Self::RegistrationClosed,
         Self::SetupRequired,
+        Self::InvitationInvalid,
         Self::OriginNotAllowed,
         Self::HostNotAllowed,
         Self::NotFound,
@@ -116,6 +120,16 @@ impl ErrorCode {
             Self::InvalidCredentials => (S::BAD_REQUEST, "invalid_credentials", "The current password is wrong"),
             Self::BadRequest => (S::BAD_REQUEST, "bad_request", "The request could not be understood"),
             Self::QuotaExceeded => (S::BAD_REQUEST, "quota_exceeded", "The account's quota is reached"),
+            Self::LastAdmin => (
+                S::BAD_REQUEST,
+                "last_admin",
+                "This account is the last that can administer the service; make another one an administrator first",
+            ),
+            Self::OwnsServers => (
+                S::BAD_REQUEST,
+                "owns_servers",
+                "This account has servers; delete them, or have an administrator give them to another account",
+            ),
             Self::LoginFailed => (S::UNAUTHORIZED, "invalid_credentials", "Wrong user name or password"),
             Self::NotAuthenticated => (S::UNAUTHORIZED, "not_authenticated", "Not authenticated"),
             Self::TokenInvalid => (S::UNAUTHORIZED, "token_invalid", "The token is not valid"),
@@ -127,6 +141,11 @@ impl ErrorCode {
             Self::Forbidden => (S::FORBIDDEN, "forbidden", "You are not allowed to do this"),
             Self::RegistrationClosed => (S::FORBIDDEN, "registration_closed", "Registration is closed"),
             Self::SetupRequired => (S::FORBIDDEN, "setup_required", "The first account needs the setup code"),
+            Self::InvitationInvalid => (
+                S::FORBIDDEN,
+                "invitation_invalid",
+                "This invitation was used, has expired, or is for another e-mail address; ask for a new one",
+            ),
             Self::OriginNotAllowed => {
                 (S::FORBIDDEN, "origin_not_allowed", "Requests from pages of this origin are not allowed")
             }
@@ -273,6 +292,15 @@ impl From<StoreError> for ApiError {
                 Self::Refused { code: ErrorCode::BadRequest, detail: "This team name is taken".into() }
             }
             StoreError::RegistrationClosed => Self::code(ErrorCode::RegistrationClosed),
+            StoreError::InvitationInvalid => Self::code(ErrorCode::InvitationInvalid),
+            StoreError::TooManyInvitations => {
+                let detail = format!("{MAX_INVITATIONS} invitations are open: revoke one, or wait until one expires");
+                Self::Refused { code: ErrorCode::QuotaExceeded, detail: detail.into() }
+            }
+            StoreError::LastAdministrator => Self::code(ErrorCode::LastAdmin),
+            StoreError::OwnsServers => Self::code(ErrorCode::OwnsServers),
+            StoreError::NoRecipient => Self::not_found("There is no account for the servers"),
+            StoreError::NoAccount => Self::code(ErrorCode::TokenRevoked),
             StoreError::QuotaExceeded { quota, limit } => {
                 Self::Refused { code: ErrorCode::QuotaExceeded, detail: exceeded(quota, limit).into() }
             }
@@ -352,39 +380,6 @@ impl From<AccountError> for ApiError {
             AccountError::Password(PasswordError::Busy(_)) => Self::code(ErrorCode::Busy),
             AccountError::Password(PasswordError::Failed(_)) => Self::internal(error),
             AccountError::Store(error) => error.into(),
-        }
-    }
-}
-
-impl From<HistoryError> for ApiError {
-    fn from(error: HistoryError) -> Self {
-        match error {
-            HistoryError::Store(error) => error.into(),
-            HistoryError::Codec(_) | HistoryError::Block(_) | HistoryError::Interrupted => Self::internal(error),
-            HistoryError::Restless | HistoryError::Busy => Self::code(ErrorCode::Busy),
-            HistoryError::TooMuch => Self::Refused { code: ErrorCode::BadRequest, detail: error.to_string().into() },
-        }
-    }
-}
-
-impl From<DockerError> for ApiError {
-    fn from(error: DockerError) -> Self {
-        match error {
-            DockerError::Call(error) => error.into(),
-            DockerError::Nonsense => Self::Refused { code: ErrorCode::AgentError, detail: error.to_string().into() },
-        }
-    }
-}
-
-impl From<CallError> for ApiError {
-    fn from(error: CallError) -> Self {
-        match error {
-            CallError::Offline => Self::code(ErrorCode::AgentOffline),
-            CallError::Timeout => Self::code(ErrorCode::AgentTimeout),
-            CallError::Busy => Self::code(ErrorCode::Busy),
-            CallError::Unreachable => Self::Refused { code: ErrorCode::Busy, detail: error.to_string().into() },
-            CallError::Disconnected => Self::code(ErrorCode::AgentDisconnected),
-            CallError::Agent(error) => Self::of_agent(error),
         }
     }
 }

@@ -16,9 +16,11 @@ mod fleet_availability;
 #[doc(hidden)]
 pub mod fuzzing;
 mod grants;
+mod grants_in;
 mod health;
 mod host;
 mod install;
+mod invitations;
 mod logs;
 mod metrics;
 pub mod middleware;
@@ -41,6 +43,7 @@ mod sockets;
 mod task;
 mod teams;
 mod unread;
+mod users;
 mod views;
 mod web;
 
@@ -69,6 +72,8 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     api_keys::routes,
     notifications::routes,
     audit::routes,
+    invitations::routes,
+    users::routes,
     views::routes,
     service::routes,
 ];

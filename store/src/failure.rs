@@ -84,6 +84,12 @@ impl StoreError {
             | Self::UsernameTaken
             | Self::TeamNameTaken
             | Self::RegistrationClosed
+            | Self::InvitationInvalid
+            | Self::TooManyInvitations
+            | Self::LastAdministrator
+            | Self::OwnsServers
+            | Self::NoRecipient
+            | Self::NoAccount
             | Self::QuotaExceeded { .. }
             | Self::NotSqlite => false,
         }

@@ -12,6 +12,7 @@
 
 #![deny(missing_docs)]
 
+mod accounts;
 mod advisory_lock;
 mod alert_filter;
 mod alert_lists;
@@ -43,6 +44,7 @@ mod health_probe;
 pub mod history;
 pub mod import;
 mod instances;
+mod invitations;
 mod logins;
 mod offline_servers;
 mod outbox;
@@ -64,6 +66,7 @@ mod status_changes;
 mod target;
 mod teams;
 mod thresholds;
+mod transfer;
 mod users;
 mod views;
 mod visibility;
@@ -73,6 +76,7 @@ use std::path::PathBuf;
 use connections::Connections;
 use sea_orm::{ConnectionTrait, DbErr, SqlErr, Statement};
 
+pub use accounts::{Account, AccountDeletion, AccountPatch, DeletedAccount};
 pub use alert_filter::AlertFilter;
 pub use alert_lists::AlertCount;
 pub use alert_notes::{MAX_NOTES, Noted};
@@ -94,6 +98,7 @@ pub use entity::alert_threshold::Model as Threshold;
 pub use entity::api_key::Model as ApiKey;
 pub use entity::command::Model as Command;
 pub use entity::command_batch::Model as CommandBatch;
+pub use entity::invitation::Model as Invitation;
 pub use entity::login::Model as Login;
 pub use entity::notification::Model as Notification;
 pub use entity::notification_channel::Model as Channel;
@@ -107,6 +112,7 @@ pub use existence::SessionRow;
 pub use fence::Fence;
 pub use grants::{Grant, GrantNames, GrantScope, GrantSubject, GrantsAndMembers, NewGrant};
 pub use instances::{Beat, Entered, NewInstance, SOLE_DEAD_AFTER_MS, Swept};
+pub use invitations::{MAX_INVITATIONS, NewInvitation, OpenInvitation};
 pub use logins::{Caller, NewLogin, Rotation, TokenRotation};
 pub use offline_servers::OfflineServers;
 pub use outbox::{Delivery, DeliveryFilter, NotificationContent, alert_view};
@@ -126,7 +132,7 @@ pub use status_changes::CLOCK_IS_WRONG;
 pub use target::{check, place_of, sqlite_file};
 pub use teams::{Joined, MAX_MEMBERS, TeamMember, TeamWithMembers};
 pub use thresholds::{Reach, ThresholdFilter, ThresholdTerms};
-pub use users::{NewUser, Registration, UserPatch};
+pub use users::{Admission, NewUser, Registration, UserPatch};
 pub use views::{NewView, ViewKind, ViewPatch};
 pub use visibility::{Shares, Visibility};
 
@@ -205,6 +211,24 @@ pub enum StoreError {
     /// Only the first account may be created, and it exists.
     #[error("registration is closed")]
     RegistrationClosed,
+    /// The invitation is unknown, used, expired, or for another address.
+    #[error("the invitation is not valid")]
+    InvitationInvalid,
+    /// Too many invitations are open.
+    #[error("{MAX_INVITATIONS} invitations are open")]
+    TooManyInvitations,
+    /// No enabled administrator would remain.
+    #[error("the service needs an administrator who can sign in")]
+    LastAdministrator,
+    /// The account to delete has servers.
+    #[error("the account has servers")]
+    OwnsServers,
+    /// The account that should get the servers does not exist.
+    #[error("the account for the servers does not exist")]
+    NoRecipient,
+    /// The account of the caller was deleted a moment ago.
+    #[error("the account does not exist any more")]
+    NoAccount,
     /// The account may not have more of something.
     #[error("the account's quota of {} is reached: {limit}", quota.name())]
     QuotaExceeded {

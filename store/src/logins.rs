@@ -90,14 +90,15 @@ pub enum Rotation {
 
 impl Store {
     /// Creates a login for a caller who showed the password of `verified_hash`; none when that is no longer the user's
-    /// password. Verifying takes a while, in which the password may have been changed.
+    /// password, or the account is disabled. Verifying takes a while, in which either may have changed.
     pub async fn create_login(&self, new: &NewLogin, verified_hash: &str) -> Result<Option<Login>, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            // Changes nothing, but makes a change of the password wait for the end of this transaction.
+            // Makes a change of the account wait for the end of this transaction.
             let locked = user::Entity::update_many()
-                .col_expr(user::Column::PasswordHash, verified_hash.into())
+                .col_expr(user::Column::LastLoginAt, Millis::from(new.now).into())
                 .filter(user::Column::Id.eq(new.user_id))
+                .filter(user::Column::DisabledAt.is_null())
                 .filter(user::Column::PasswordHash.eq(verified_hash))
                 .exec(&transaction)
                 .await?;

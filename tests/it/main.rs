@@ -6,6 +6,7 @@
 
 mod support;
 
+mod account_transfer;
 mod after_the_commit;
 mod alerts_api;
 mod api_keys;
@@ -31,6 +32,7 @@ mod health;
 mod help;
 mod host_names;
 mod install;
+mod invitations;
 mod login;
 mod memory;
 mod metrics_api;
@@ -63,6 +65,7 @@ mod store_orphans;
 mod store_postgres;
 mod token_attacks;
 mod tokens;
+mod users;
 mod views;
 mod web;
 

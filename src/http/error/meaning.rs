@@ -31,6 +31,9 @@ impl ErrorCode {
             | Self::TokenRevoked
             | Self::TokenReused
             | Self::Forbidden
+            | Self::LastAdmin
+            | Self::OwnsServers
+            | Self::InvitationInvalid
             | Self::RegistrationClosed
             | Self::SetupRequired
             | Self::OriginNotAllowed

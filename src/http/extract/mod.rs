@@ -3,6 +3,7 @@
 //! First it identifies the caller (401), then it checks path, query and body together (422, with all faults), then the
 //! caller's rights (404, 403). The handler is left with one domain call.
 
+mod administrator;
 mod body;
 mod characters;
 pub mod container;
@@ -26,6 +27,7 @@ use paperclip::v2::schema::Apiv2Schema;
 
 pub use text::query as parse_query;
 
+pub use administrator::Administrator;
 pub use body::{Body, Form, Json, MAX_BODY, NoBody, OptionalJson};
 use fault::{Faults, Part};
 pub use subject::{

@@ -49,6 +49,7 @@ fn take_object(document: &mut Value, name: &str) -> Map<String, Value> {
 fn tags() -> Value {
     json!([
         { "name": "Authentication", "description": "Accounts, tokens and sessions" },
+        { "name": "Users", "description": "The accounts of the service, and invitations, for administrators" },
         { "name": "Servers", "description": "Managed machines" },
         { "name": "Sharing", "description": "Grants on servers, and teams" },
         { "name": "Metrics", "description": "The latest snapshot and its history" },

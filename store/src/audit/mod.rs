@@ -21,6 +21,20 @@ use chain::Record;
 pub mod action {
     /// A user was created.
     pub const USER_REGISTER: &str = "user.register";
+    /// An account was disabled.
+    pub const USER_DISABLE: &str = "user.disable";
+    /// An account was enabled again.
+    pub const USER_ENABLE: &str = "user.enable";
+    /// A user became an administrator.
+    pub const USER_PROMOTE: &str = "user.promote";
+    /// A user is no administrator any more.
+    pub const USER_DEMOTE: &str = "user.demote";
+    /// An account was deleted.
+    pub const USER_DELETE: &str = "user.delete";
+    /// Somebody was invited to make an account.
+    pub const INVITATION_CREATE: &str = "invitation.create";
+    /// An invitation was revoked.
+    pub const INVITATION_REVOKE: &str = "invitation.revoke";
     /// A user signed in, or tried to.
     pub const LOGIN: &str = "login";
     /// A user signed out.
@@ -39,6 +53,8 @@ pub mod action {
     pub const SERVER_UPDATE: &str = "server.update";
     /// A server was deleted.
     pub const SERVER_DELETE: &str = "server.delete";
+    /// A server went to another account, because its owner's was deleted.
+    pub const SERVER_TRANSFER: &str = "server.transfer";
     /// An API key was created.
     pub const API_KEY_CREATE: &str = "api_key.create";
     /// An API key was revoked.
@@ -118,7 +134,7 @@ pub mod action {
 }
 
 /// The name of an operator on the service's own machine. No user can have it, because it has a space.
-const COMMAND_LINE: &str = "command line";
+pub(super) const COMMAND_LINE: &str = "command line";
 
 /// The name of the service itself.
 const SERVICE: &str = "the service";

@@ -3,7 +3,7 @@
 
 use entity::{
     alert, alert_bucket, alert_count, alert_event, alert_threshold, api_key, audit_entry, audit_head, claim, clock,
-    command, command_batch, grant, history_block, history_journal, history_piece, login, notification,
+    command, command_batch, grant, history_block, history_journal, history_piece, invitation, login, notification,
     notification_channel, sample, series_help, server, server_event, server_tag, silence, team, team_member, user,
     view,
 };
@@ -115,6 +115,7 @@ pub(super) fn all() -> Vec<Table> {
         Table::of::<user::Entity>(Moved, SHORT),
         Table::of::<claim::Entity>(Moved, SHORT),
         Table::of::<login::Entity>(Moved, SHORT),
+        Table::of::<invitation::Entity>(Moved, SHORT),
         Table::of::<server::Entity>(Moved, SHORT),
         Table::of::<server_tag::Entity>(Moved, SHORT),
         Table::of::<team::Entity>(Moved, SHORT),

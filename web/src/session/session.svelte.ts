@@ -75,11 +75,24 @@ class Session {
     password: string;
     password_confirm: string;
     setup_code?: string;
+    invitation?: string;
   }): Promise<void> {
     const made = await take(api.POST('/api/v1/auth/register', { body: input, headers: COOKIE }));
     this.#keep(made.access_token);
     await this.#signedIn();
     this.#others?.postMessage('signed-in');
+  }
+
+  /** Deletes the account of who is signed in here, and ends all its sessions. */
+  async deleteAccount(password: string): Promise<void> {
+    this.#isLeaving = true;
+    try {
+      await take(api.DELETE('/api/v1/auth/me', { body: { password }, headers: COOKIE }));
+      this.#end('by-hand');
+      this.#others?.postMessage('signed-out');
+    } finally {
+      this.#isLeaving = false;
+    }
   }
 
   /** Signs out here and notifies the other tabs, whether or not the service could be notified. */

@@ -49,6 +49,7 @@ export * as timeline from '#messages/timeline';
 export * as ui from '#messages/ui';
 export * as unable from '#messages/unable';
 export * as units from '#messages/units';
+export * as users from '#messages/users';
 export * as wall from '#messages/wall';
 
 /** A message with tags as it is read: without them. */

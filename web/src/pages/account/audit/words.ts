@@ -21,6 +21,7 @@ export const GROUPS: { prefix: string; label: () => string }[] = [
   { prefix: 'log', label: m.groupLog },
   { prefix: 'session.', label: m.groupSession },
   { prefix: 'user.', label: m.groupUser },
+  { prefix: 'invitation.', label: m.groupInvitation },
   { prefix: 'profile.', label: m.groupProfile },
   { prefix: 'password.', label: m.groupPassword },
   { prefix: 'server.', label: m.groupServer },
@@ -137,7 +138,11 @@ export function wordsOf(entry: AuditEntry): Words {
     case 'session':
       return withMore([m.endedSession()], text(detail, 'reason') === 'token_reused' ? m.reused() : undefined);
     case 'user':
-      return { did: [m.madeAccount()] };
+      return { did: [userWords(entry, verb)] };
+    case 'invitation': {
+      const invited = { name: text(detail, 'email') ?? m.anybody() };
+      return { did: [(verb === 'revoke' ? m.revokedInvitation : m.invited)(invited)] };
+    }
     case 'profile':
       return withMore([m.changedProfile()], changes(detail));
     case 'password': {
@@ -148,6 +153,7 @@ export function wordsOf(entry: AuditEntry): Words {
     case 'server':
       if (verb === 'create') return withMore(m.addedServer({ name }), text(detail, 'host'));
       if (verb === 'delete') return { did: m.deletedServer({ name }) };
+      if (verb === 'transfer') return { did: m.tookOver({ name, to: text(detail, 'to') ?? '' }) };
       return withMore(m.changedServer({ name }), changes(detail));
     case 'api_key': {
       const write = verb === 'create' ? m.createdKey : m.revokedKey;
@@ -221,6 +227,19 @@ function teamWords(entry: AuditEntry, verb: string): Words {
   if (verb === 'member_add') return { did: [m.addedMember({ user, team })] };
   if (verb === 'member_remove') return { did: [m.removedMember({ user, team })] };
   return withMore([m.renamedTeam()], changes(detail));
+}
+
+const USER: Record<string, (values: { name: string }) => string> = {
+  disable: m.disabledAccount,
+  enable: m.enabledAccount,
+  promote: m.promotedAccount,
+  demote: m.demotedAccount,
+  delete: m.deletedAccount,
+};
+
+function userWords(entry: AuditEntry, verb: string): string {
+  if (verb === 'delete' && entry.outcome !== 'ok') return m.triedDeleteAccount();
+  return USER[verb]?.({ name: text(entry.detail, 'username') ?? '' }) ?? m.madeAccount();
 }
 
 function commandWords(entry: AuditEntry, name: string): Words {
