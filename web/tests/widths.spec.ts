@@ -95,7 +95,7 @@ test('containers beside the details of one are whole at every width', async ({ p
   await enter(page, crowd.account, `/servers/${crowd.server.id}/containers`);
   const name = `payments-reconciliation-worker-blue-${process.pid}`;
   await page.getByRole('table').getByRole('button', { name, exact: true }).click();
-  await expect(page.getByRole('complementary', { name: t.containers.container({ name }) })).toBeVisible();
+  await expect(page.getByRole('region', { name: t.containers.container({ name }) })).toBeVisible();
 
   await expectWhole(page);
 });
