@@ -1,3 +1,4 @@
+import { brotliCompressSync } from 'node:zlib';
 import type { Page } from '@playwright/test';
 import { enter, expect, expectFits, navigation, test } from './support/test.ts';
 import * as t from './support/texts.ts';
@@ -112,4 +113,80 @@ test('the rail gives way on a narrow window, and stays as it was chosen', async 
   await expect.poll(width).toBeLessThan(80);
   await alerts.click();
   await expect(page).toHaveURL('/alerts');
+});
+
+/** The most that a first visit loads, compressed, without what the API answers. */
+const FIRST_LOAD = 70 * 1024;
+
+/** The compressed size of each file that a page has loaded so far. */
+function weigh(page: Page): () => Promise<Map<string, number>> {
+  const bodies = new Map<string, Promise<Buffer>>();
+  page.on('response', (response) => {
+    const { pathname } = new URL(response.url());
+    if (!pathname.startsWith('/api/') && response.ok()) bodies.set(pathname, response.body());
+  });
+  return async () => {
+    const sizes = new Map<string, number>();
+    for (const [path, body] of bodies) sizes.set(path, brotliCompressSync(await body).length);
+    return sizes;
+  };
+}
+
+test('a first visit loads at most 70 KiB, of the way in and of the fleet', async ({ page, account, site }) => {
+  await site.server(account, 'first');
+  const atTheDoor = weigh(page);
+  await page.goto('/');
+  await expect(page.getByRole('button', { name: t.app.signIn() })).toBeVisible();
+  await page.waitForLoadState('networkidle');
+  const door = await atTheDoor();
+
+  // Nothing is in the cache of another browser.
+  const other = await (await page.context().browser()?.newContext({ baseURL: site.origin }))?.newPage();
+  if (!other) throw new Error('no second browser');
+  const inTheFleet = weigh(other);
+  await enter(other, account);
+  await expect(other.getByRole('link', { name: 'first' })).toBeVisible();
+  await other.waitForLoadState('networkidle');
+  const fleet = await inTheFleet();
+  await other.context().close();
+
+  for (const sizes of [door, fleet]) {
+    expect(sizes.size).toBeGreaterThan(5);
+    const total = [...sizes.values()].reduce((sum, size) => sum + size, 0);
+    expect(total, [...sizes].map(([path, size]) => `${size} ${path}`).join('\n')).toBeLessThanOrEqual(FIRST_LOAD);
+  }
+});
+
+test('two requests in a row, and the service is asked', async ({ page, account }) => {
+  await enter(page, account, '/account');
+  await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+  const next = await page.context().newPage();
+  // All files but the page and the script that it begins with stay away.
+  await next.route(/\/assets\/(?!boot-)/, () => new Promise<void>(() => {}));
+  const asked = next.waitForRequest(/\/api\/v1\/servers/);
+
+  await next.goto('/', { waitUntil: 'commit' });
+
+  await asked;
+  await next.close();
+});
+
+test('the manifest and what it names are there', async ({ page }) => {
+  await page.goto('/');
+  const href = await page.locator('link[rel="manifest"]').getAttribute('href');
+  const answer = await page.request.get(href ?? '');
+  expect(answer.headers()['content-type']).toContain('application/manifest+json');
+  const manifest = (await answer.json()) as {
+    name: string;
+    start_url: string;
+    icons: { src: string; type?: string }[];
+  };
+  expect(manifest.name).toBe(t.app.brand());
+
+  expect(manifest.icons.length).toBeGreaterThan(1);
+  for (const { src } of manifest.icons) {
+    const icon = await page.request.get(src);
+    expect([src, icon.status(), icon.headers()['content-type']?.split('/')[0]]).toEqual([src, 200, 'image']);
+  }
+  expect((await page.request.get(manifest.start_url, { headers: { Accept: 'text/html' } })).status()).toBe(200);
 });
