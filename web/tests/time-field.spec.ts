@@ -53,6 +53,7 @@ test('the same range by 12 hours on the clock of the computer, changed by arrows
   await openRange(page);
   await expect(from(page)).toHaveValue('2026-11-21 10:00 AM');
 
+  await from(page).focus();
   await from(page).evaluate((field: HTMLInputElement) => field.setSelectionRange(12, 12));
   await from(page).press('ArrowDown');
   await expect(from(page)).toHaveValue('2026-11-21 09:00 AM');
