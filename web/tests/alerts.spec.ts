@@ -272,6 +272,7 @@ test('what is zoomed to on the page of an alert is in its address, and a step of
     /^\/explore\?server=.*from=.*to=/,
   );
   await slider.focus();
+  await page.keyboard.press('End');
   await page.keyboard.press('+');
   await expect(page).toHaveURL(/from=.*&to=/);
   const zoomed = page.url();

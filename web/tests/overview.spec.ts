@@ -57,7 +57,7 @@ test('brackets go to the next server and the one before, and stay on the tab', a
   await expect(page.getByRole('heading', { name: 'gamma', level: 1 })).toBeVisible();
 });
 
-test('who wants less motion sees none', async ({ page, control }) => {
+test('nothing moves where less motion is wanted', async ({ page, control }) => {
   await page.emulateMedia({ reducedMotion: 'reduce' });
   await enter(page, control.account, `/servers/${control.server.id}`);
   await expect(page.locator('figure canvas').first()).toBeVisible();
