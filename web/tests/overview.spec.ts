@@ -14,10 +14,11 @@ test('processes and events stay in sight beside the charts, and below them on a 
   const [first, beside] = [await chart.boundingBox(), await events.boundingBox()];
   expect(beside?.x).toBeGreaterThan((first?.x ?? 0) + (first?.width ?? 0));
 
+  await expectAccessible(page);
+
   await page.getByRole('figure').last().scrollIntoViewIfNeeded();
   await page.mouse.wheel(0, 1_000);
   await expect(page.getByRole('region', { name: t.overview.topProcesses() })).toBeInViewport();
-  await expectAccessible(page);
 
   await page.setViewportSize({ width: 1100, height: 800 });
   const last = page.getByRole('figure').last();
