@@ -174,6 +174,10 @@ pub struct ServeArgs {
     /// File with the key that encrypts notification channels, at least 32 bytes [default: generated in the data directory]
     #[arg(long, env = "SIGNALBOX_ENCRYPTION_KEY_FILE", value_name = "FILE", help_heading = heading::SECRETS)]
     pub encryption_key_file: Option<PathBuf>,
+    /// File with the key for push messages to browsers, 32 bytes in base64 [default: generated in the data directory if
+    /// anything else is kept there, otherwise browsers get no push messages]
+    #[arg(long, env = "SIGNALBOX_PUSH_KEY_FILE", value_name = "FILE", help_heading = heading::SECRETS)]
+    pub push_key_file: Option<PathBuf>,
     /// NATS servers that connect several instances, separated by commas: nats://user:password@host:port or tls://...
     /// [default: none, a single instance]
     #[arg(long, env = "SIGNALBOX_NATS_URL", value_name = "URL", help_heading = heading::INSTANCES, hide_env_values = true,
@@ -364,6 +368,7 @@ impl ServeArgs {
             memory_budget: self.limits.memory_budget,
             min_free_bytes: self.min_free_disk.saturating_mul(MEGABYTE),
             encryption_key_file: self.encryption_key_file,
+            push_key_file: self.push_key_file,
             notification_networks: self.notification_networks,
             notification_ca_file: self.notification_ca_file,
             smtp_url: self.smtp_url,

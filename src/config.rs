@@ -67,6 +67,9 @@ pub struct Config {
     pub min_free_bytes: u64,
     /// The file with the key that encrypts what is secret in the database; none means one generated in the data directory.
     pub encryption_key_file: Option<PathBuf>,
+    /// The file with the key for push messages to browsers; none means one generated in the data directory, if the service
+    /// keeps anything else there, otherwise that no browser gets push messages.
+    pub push_key_file: Option<PathBuf>,
     /// Networks that notifications may go to although they are private, loopback or link-local.
     pub notification_networks: Vec<IpNet>,
     /// Certificates of authorities that are trusted besides the system's when notifications are sent.
@@ -212,6 +215,7 @@ impl Config {
             event_days: EVENT_DAYS,
             min_free_bytes: MIN_FREE_BYTES,
             encryption_key_file: None,
+            push_key_file: None,
             notification_networks: Vec::new(),
             notification_ca_file: None,
             smtp_url: None,

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::{Server, ServerHandle};
+use secrecy::SecretString;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -26,7 +27,7 @@ use crate::auth::account::Accounts;
 use crate::auth::logins::Logins;
 use crate::auth::password::{PasswordError, Passwords};
 use crate::auth::refusals::Refusals;
-use crate::auth::secret::{self, ENCRYPTION, SIGNING, SecretError};
+use crate::auth::secret::{self, ENCRYPTION, PUSH, SIGNING, SecretError};
 use crate::auth::setup::Setup;
 use crate::auth::token::Tokens;
 use crate::bus::BusError;
@@ -47,6 +48,7 @@ use crate::metrics::query::History;
 use crate::metrics::recorder::RecorderHandle;
 use crate::metrics::tail::Tail;
 use crate::notify::mail::SmtpConfig;
+use crate::notify::push::PushKey;
 use crate::notify::seal::{SealError, Sealer};
 use crate::notify::sender::{Sender, SenderConfig, SenderError};
 use crate::notify::{Notifier, Parts};
@@ -212,9 +214,13 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
     let secret = secret::obtain(SIGNING, config.jwt_secret_file.as_deref(), &config.data_dir)?;
     let encryption = secret::obtain(ENCRYPTION, config.encryption_key_file.as_deref(), &config.data_dir)?;
     // Checks everything first that may be wrong with the flags: nothing has started by then that would have to end.
-    let sender = sender(&config)?;
+    let push_secret = push_secret(&config)?;
+    let sender = sender(&config, push_secret.as_ref())?;
     let store = Store::open(&config.database_url(), config.database).await?.with_quotas(config.quotas);
-    let wiring = others::join(&config, &store, secret::mark(&[&secret, &encryption])).await?;
+    // A key from a file is one that all instances share.
+    let shared_push = push_secret.as_ref().filter(|_| config.push_key_file.is_some());
+    let secrets: Vec<&SecretString> = [&secret, &encryption].into_iter().chain(shared_push).collect();
+    let wiring = others::join(&config, &store, secret::mark(&secrets)).await?;
     let cluster = wiring.cluster();
     // After the place is taken: no import can begin from here on.
     if store.has_unfinished_import().await? {
@@ -335,13 +341,22 @@ async fn clock(store: &Store, lead: Lead) -> Result<Clock, StoreError> {
     Ok(clock)
 }
 
+/// Returns the private key for push messages, if the service has one.
+fn push_secret(config: &Config) -> Result<Option<SecretString>, SecretError> {
+    if config.push_key_file.is_none() && !config.needs_data_directory() {
+        return Ok(None);
+    }
+    secret::obtain(PUSH, config.push_key_file.as_deref(), &config.data_dir).map(Some)
+}
+
 /// Creates the sender of notifications.
-fn sender(config: &Config) -> Result<Sender, SenderError> {
+fn sender(config: &Config, push_secret: Option<&SecretString>) -> Result<Sender, SenderError> {
     let smtp = config.smtp_url.clone().zip(config.smtp_from.clone()).map(|(url, from)| SmtpConfig { url, from });
     Sender::new(SenderConfig {
         networks: config.notification_networks.clone(),
         ca_file: config.notification_ca_file.clone(),
         smtp,
+        push_key: push_secret.map(PushKey::new).transpose()?,
         public_url: config.public_url.clone(),
         limits: config.timing.notify.limits,
     })

@@ -26,6 +26,8 @@ pub struct ServiceOut {
     public_url: Option<String>,
     /// Whether the service can send e-mail.
     email: bool,
+    /// The service's public key for push subscriptions of browsers (RFC 8292) in base64, null if it has none.
+    push_key: Option<String>,
     /// When the service started. Agents take up to a minute to reconnect after that.
     started_at: TimeOut,
 }
@@ -64,6 +66,7 @@ pub async fn read(ask: Checked<Anyone>) -> Result<Json<ServiceOut>, ApiError> {
         registration: config.registration.into(),
         public_url: config.public_url.clone(),
         email: config.smtp_url.is_some() && config.smtp_from.is_some(),
+        push_key: ask.state.notifier.push_key().map(str::to_owned),
         started_at: TimeOut(ask.state.started_at),
     }))
 }

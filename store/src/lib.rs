@@ -34,6 +34,7 @@ mod commands;
 mod commit;
 mod connect;
 mod connections;
+mod ended_channels;
 mod existence;
 mod failure;
 mod fence;

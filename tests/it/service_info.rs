@@ -17,7 +17,7 @@ async fn a_fresh_service_waits_for_its_first_account() {
 
     let mut expected = json!({
         "version": env!("CARGO_PKG_VERSION"), "needs_setup": true, "setup_code_required": false, "registration": "open",
-        "public_url": null, "email": false, "started_at": service.state.started_at.to_string(),
+        "public_url": null, "email": false, "push_key": service.state.notifier.push_key().unwrap(), "started_at": service.state.started_at.to_string(),
     });
     assert_eq!(fresh, expected);
     expected["needs_setup"] = false.into();

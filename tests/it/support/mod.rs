@@ -20,6 +20,7 @@ pub mod nats;
 pub mod port;
 pub mod process;
 pub mod proxy;
+pub mod push;
 pub mod raw;
 pub mod receiver;
 pub mod rest;

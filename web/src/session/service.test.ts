@@ -9,6 +9,7 @@ test('what the service tells is understood', () => {
     registration: 'closed',
     public_url: 'https://box.example',
     email: false,
+    push_key: 'BP4z',
   };
 
   expect(serviceInfo(body)).toEqual({
@@ -18,6 +19,7 @@ test('what the service tells is understood', () => {
     registration: 'closed',
     public_url: 'https://box.example',
     email: false,
+    push_key: 'BP4z',
   });
 });
 
@@ -29,6 +31,7 @@ test('a service that tells nothing restricts nothing', () => {
     registration: 'open',
     public_url: null,
     email: null,
+    push_key: null,
   };
 
   expect(serviceInfo(undefined)).toEqual(unknown);

@@ -10,6 +10,8 @@ export interface ServiceInfo {
   public_url: string | null;
   /** Whether it can send e-mail; null where it is not known. */
   email: boolean | null;
+  /** Its public key for push messages to browsers; null where it has none. */
+  push_key: string | null;
 }
 
 /** What `GET /api/v1/service` answered. What it does not tell restricts nothing. */
@@ -22,5 +24,6 @@ export function serviceInfo(body: unknown): ServiceInfo {
     registration: told.registration === 'closed' ? 'closed' : 'open',
     public_url: typeof told.public_url === 'string' ? told.public_url : null,
     email: typeof told.email === 'boolean' ? told.email : null,
+    push_key: typeof told.push_key === 'string' ? told.push_key : null,
   };
 }
