@@ -8,7 +8,7 @@ use std::sync::Arc;
 use dashmap::DashMap;
 use uuid::Uuid;
 
-use crate::store::{Caller, Store, StoreError};
+use crate::store::{Caller, SharedWith, Store, StoreError, ViewReader};
 
 /// What a caller wants to do to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,9 +74,19 @@ impl Access {
         if allows(role, action) { Ok(ServerAccess { server_id, owner_id }) } else { Err(AccessError::Forbidden) }
     }
 
-    /// Returns the account whose views and dashboards this caller may use: their own. Sharing them would ask for roles here.
-    pub fn views_of(&self, caller: &Caller) -> Uuid {
-        caller.user_id
+    /// Returns which views and dashboards this caller may read: their own, and those that are shared with their role in the
+    /// service. Only the owner may change them, whatever the role.
+    pub fn views(&self, caller: &Caller) -> ViewReader {
+        let mut audiences = vec![SharedWith::Everyone];
+        if caller.is_admin {
+            audiences.push(SharedWith::Administrators);
+        }
+        ViewReader { user_id: caller.user_id, audiences }
+    }
+
+    /// Returns those of these servers that this caller may read. What others share may name servers that are not the caller's.
+    pub async fn readable(&self, caller: &Caller, server_ids: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
+        if server_ids.is_empty() { Ok(Vec::new()) } else { self.store.owned_among(caller.user_id, server_ids).await }
     }
 
     /// Forgets a deleted server.

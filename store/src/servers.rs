@@ -11,6 +11,7 @@ use signalbox_protocol::frontend::ServerStatus;
 use uuid::Uuid;
 
 use super::audit_log::{changed, record_in};
+use super::commands::ROWS_AT_ONCE;
 use super::server_events::delete_events;
 use super::server_filter::ServerFilter;
 use super::silences::look_again;
@@ -136,9 +137,31 @@ impl Store {
         Ok(found.one(&self.read).await?.is_some())
     }
 
+    /// Those of these servers that the user owns, in no order.
+    pub async fn owned_among(&self, owner_id: Uuid, ids: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
+        let mut owned = Vec::new();
+        for some in ids.chunks(ROWS_AT_ONCE) {
+            let found = server::Entity::find()
+                .select_only()
+                .column(server::Column::Id)
+                .filter(server::Column::OwnerId.eq(owner_id))
+                .filter(server::Column::Id.is_in(some.iter().copied()));
+            owned.extend(found.into_tuple::<Uuid>().all(&self.read).await?);
+        }
+        Ok(owned)
+    }
+
     /// The ids of an owner's servers with this tag, ordered by name.
     pub async fn servers_with_tag(&self, owner_id: Uuid, tag: &str) -> Result<Vec<Uuid>, StoreError> {
-        let filter = ServerFilter { tag: Some(tag.to_owned()), ..ServerFilter::default() };
+        self.servers_that(owner_id, ServerFilter { tag: Some(tag.to_owned()), ..ServerFilter::default() }).await
+    }
+
+    /// The ids of all servers of an owner, ordered by name.
+    pub async fn all_servers(&self, owner_id: Uuid) -> Result<Vec<Uuid>, StoreError> {
+        self.servers_that(owner_id, ServerFilter::default()).await
+    }
+
+    async fn servers_that(&self, owner_id: Uuid, filter: ServerFilter) -> Result<Vec<Uuid>, StoreError> {
         let ids = server::Entity::find()
             .select_only()
             .column(server::Column::Id)

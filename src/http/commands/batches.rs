@@ -1,12 +1,11 @@
 //! One command for many servers.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use actix_web::web::Json;
 use deserr::Deserr;
 use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use serde::Serialize;
-use uuid::Uuid;
 
 use super::out::{CommandErrorOut, StatusOut};
 use super::{TimeoutSeconds, seconds};
@@ -22,18 +21,16 @@ use crate::http::extract::param::PageQuery;
 use crate::http::extract::{self, CallerAt, Checked, IdPath, NoQuery, SignedIn};
 use crate::http::field_out::{Id, TimeOut};
 use crate::http::reply::Listed;
+use crate::http::selection::{Selection, select};
 use crate::http::task::run_detached;
 use crate::state::State;
-use crate::store::{BatchItem, Caller, CommandBatch};
+use crate::store::{BatchItem, CommandBatch};
 
 /// The default number of servers that run a command at the same time.
 const DEFAULT_CONCURRENCY: u64 = 50;
 
 /// Bytes of command and input for all servers together that one batch may store until they are sent.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
-
-/// The most servers of one batch.
-const MAX_SERVERS: usize = 10_000;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
@@ -189,8 +186,13 @@ pub async fn start_batch(
 ) -> Result<CreatedJson<BatchOut>, ApiError> {
     let extract::Json(input) = ask.body;
     let caller = ask.subject.caller;
-    let named = input.server_ids.map(|References(ids)| ids).unwrap_or_default();
-    let server_ids = select(&ask.state, &caller, named, input.tag.map(|Tag(tag)| tag)).await?;
+    let selection = Selection {
+        named: input.server_ids.map(|References(ids)| ids).unwrap_or_default(),
+        tag: input.tag.map(|Tag(tag)| tag),
+        is_all: false,
+    };
+    let none = "No server is selected: set server_ids, or a tag that at least one server has";
+    let server_ids = select(&ask.state, &caller, selection, Action::Operate, none).await?;
     let stdin = input.stdin.map(|Stdin(text)| text);
     let bytes_each = input.command.0.len() + stdin.as_ref().map_or(0, String::len);
     if bytes_each.saturating_mul(server_ids.len()) > MAX_BYTES {
@@ -213,25 +215,6 @@ pub async fn start_batch(
         places.into_iter().map(queued).collect()
     });
     Ok(CreatedJson(with(batch, items)))
-}
-
-/// The servers of a batch. Access is checked for each one: servers of other accounts do not exist for the caller.
-async fn select(state: &State, caller: &Caller, named: Vec<Uuid>, tag: Option<String>) -> Result<Vec<Uuid>, ApiError> {
-    let mut ids = named;
-    if let Some(tag) = tag {
-        ids.extend(state.store.servers_with_tag(caller.user_id, &tag).await?);
-    }
-    let mut seen = HashSet::new();
-    ids.retain(|id| seen.insert(*id));
-    match ids.len() {
-        0 => return Err(refuse("No server is selected: set server_ids, or a tag that at least one server has")),
-        1..=MAX_SERVERS => {}
-        _ => return Err(refuse("At most 10,000 servers can be selected")),
-    }
-    for id in &ids {
-        state.accounts.access.server(caller, *id, Action::Operate).await?;
-    }
-    Ok(ids)
 }
 
 fn refuse(detail: &'static str) -> ApiError {

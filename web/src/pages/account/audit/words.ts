@@ -29,6 +29,7 @@ export const GROUPS: { prefix: string; label: () => string }[] = [
   { prefix: 'batch.', label: m.groupBatch },
   { prefix: 'container.', label: m.groupContainer },
   { prefix: 'terminal.', label: m.groupTerminal },
+  { prefix: 'event.', label: m.groupEvent },
   { prefix: 'alert.', label: m.groupAlert },
   { prefix: 'threshold.', label: m.groupRule },
   { prefix: 'silence.', label: m.groupSilence },
@@ -163,6 +164,8 @@ export function wordsOf(entry: AuditEntry): Words {
     case 'alert':
       if (verb === 'note') return { did: m.notedAlert({ name }) };
       return { did: (verb === 'resolve' ? m.resolvedAlert : m.acknowledgedAlert)({ name }) };
+    case 'event':
+      return annotationWords(entry, verb, name);
     case 'threshold':
       return withMore(ruleWords(entry, verb), verb === 'update' ? changes(detail) : undefined);
     case 'silence':
@@ -188,6 +191,15 @@ export function wordsOf(entry: AuditEntry): Words {
     default:
       return { did: [action] };
   }
+}
+
+function annotationWords({ detail }: AuditEntry, verb: string, name: string): Words {
+  const isDeploy = detail.kind === 'deploy';
+  const what = [text(detail, 'text'), text(detail, 'version')].filter(Boolean).join(', ');
+  if (verb === 'delete') return withMore((isDeploy ? m.deletedDeploy : m.deletedNote)({ name }), what);
+  const servers = count(detail, 'servers');
+  if (servers !== undefined) return withMore([(isDeploy ? m.addedDeploys : m.addedNotes)({ count: servers })], what);
+  return withMore((isDeploy ? m.addedDeploy : m.addedNote)({ name }), what);
 }
 
 function commandWords(entry: AuditEntry, name: string): Words {

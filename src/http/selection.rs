@@ -1,0 +1,56 @@
+//! The servers that one request is for: named ones, those of a tag, or all.
+
+use std::collections::HashSet;
+
+use uuid::Uuid;
+
+use super::error::{ApiError, ErrorCode};
+use crate::auth::access::Action;
+use crate::state::State;
+use crate::store::Caller;
+
+/// The most servers of one request.
+const MAX_SERVERS: usize = 10_000;
+
+/// What a request names. A server that it names twice counts once.
+#[derive(Debug, Default)]
+pub struct Selection {
+    pub named: Vec<Uuid>,
+    /// The servers that have this tag now.
+    pub tag: Option<String>,
+    /// All servers of the caller.
+    pub is_all: bool,
+}
+
+/// The servers of a selection. Access is checked for each one: servers of other accounts do not exist for the caller. None is
+/// an error with this text.
+pub async fn select(
+    state: &State,
+    caller: &Caller,
+    selection: Selection,
+    action: Action,
+    none: &'static str,
+) -> Result<Vec<Uuid>, ApiError> {
+    let mut ids = selection.named;
+    if let Some(tag) = selection.tag {
+        ids.extend(state.store.servers_with_tag(caller.user_id, &tag).await?);
+    }
+    if selection.is_all {
+        ids.extend(state.store.all_servers(caller.user_id).await?);
+    }
+    let mut seen = HashSet::new();
+    ids.retain(|id| seen.insert(*id));
+    match ids.len() {
+        0 => return Err(refuse(none)),
+        1..=MAX_SERVERS => {}
+        _ => return Err(refuse("At most 10,000 servers can be selected")),
+    }
+    for id in &ids {
+        state.accounts.access.server(caller, *id, action).await?;
+    }
+    Ok(ids)
+}
+
+fn refuse(detail: &'static str) -> ApiError {
+    ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() }
+}
