@@ -1,4 +1,4 @@
-//! With whom a view or dashboard is shared. Those that are there are shared with nobody.
+//! The accounts that a view or dashboard is shared with. Those that are there are shared with nobody.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::schema::string;

@@ -50,7 +50,7 @@ text_field!(
     PageUrl(String),
     |text, location| {
         let text = line(text, 1, 2_000, location)?;
-        // The interface makes it a link, for whoever may see the server.
+        // The interface makes it a link for everyone who sees the server.
         let is_sound = Url::parse(&text).is_ok_and(|url| {
             ["http", "https"].contains(&url.scheme()) && url.username().is_empty() && url.password().is_none()
         });

@@ -55,7 +55,7 @@ impl ViewKind {
     }
 }
 
-/// With whom a view or dashboard is shared, by their role in the service.
+/// The accounts that a view or dashboard is shared with, by their role in the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharedWith {
     /// Only the owner sees it.

@@ -73,7 +73,7 @@ pub struct OwnerOut {
     username: String,
 }
 
-/// With whom a view or dashboard is shared.
+/// The accounts that a view or dashboard is shared with.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct SharedWithOut(String);

@@ -13,7 +13,7 @@ use crate::http::extract::field::{described, string};
 use crate::state::State;
 use crate::store::{Caller, OwnedView, SharedWith, ViewKind};
 
-/// With whom something is shared.
+/// The accounts that something is shared with.
 #[derive(Debug, Clone, Copy)]
 pub struct Audience(pub SharedWith);
 

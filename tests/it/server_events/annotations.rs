@@ -138,7 +138,7 @@ async fn what_is_faulty_is_refused_by_field() {
     for (body, fault) in faulty {
         site.write(&site.events_path(), body).expect_faults(422, &[fault]).await;
     }
-    // The clock of whoever writes may be a little ahead.
+    // The clock of a writer may be a little ahead.
     let ahead = json!({ "kind": "note", "text": "x", "at": Timestamp::now().plus_millis(MINUTE_MS / 2).to_string() });
     let made = site.write(&site.events_path(), ahead).expect(201).await;
     assert!(Timestamp::parse(&text_of(&made["at"])).unwrap() <= Timestamp::now(), "{made}");
