@@ -159,7 +159,7 @@ impl Application {
         actix_web::rt::spawn(live::keep_asking(feeds, state.fleet.clone(), registry));
         let (shards, config) = (state.cluster.shards.clone(), &state.config);
         let patience = config.timing.offline_patience;
-        actix_web::rt::spawn(state.events.clone().keep(shards, config.event_days, patience));
+        actix_web::rt::spawn(state.events.clone().keep(shards, patience));
         actix_web::rt::spawn(state.limits.disk.clone().watch(state.config.timing.disk_look));
         let look = state.config.timing.memory_look;
         actix_web::rt::spawn(state.limits.memory.clone().watch(look, relief::tighten(&state)));
@@ -316,7 +316,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         clock: clock.clone(),
         logs,
         alerts,
-        events: ServerEvents::start(store.clone(), clock.clone()),
+        events: ServerEvents::start(store.clone(), clock.clone(), config.event_days),
         notifier,
         programs: Programs::new(config.install_dir.clone(), config.timing.downloads.clone()),
         limits: Limits { disk, memory, shares, sockets: Sockets::default(), connections: Sockets::default() },

@@ -31,6 +31,8 @@ mod m20261127_000012_series_thresholds;
 mod m20261127_000013_views;
 mod m20261128_000014_sharing;
 mod m20261128_000015_accounts;
+mod m20261128_000019_shared_views;
+mod m20261128_000020_annotations;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -62,6 +64,8 @@ impl MigratorTrait for Migrator {
             Box::new(m20261127_000013_views::Migration),
             Box::new(m20261128_000014_sharing::Migration),
             Box::new(m20261128_000015_accounts::Migration),
+            Box::new(m20261128_000019_shared_views::Migration),
+            Box::new(m20261128_000020_annotations::Migration),
         ]
     }
 }

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use self::sharing::{Facts, Sharing};
 use crate::feeds::{FeedFrame, Feeds, Topic};
-use crate::store::{Caller, Server, Store, StoreError, Visibility};
+use crate::store::{Caller, Server, SharedWith, Store, StoreError, ViewReader, Visibility};
 pub use crate::store::{Right, Rights, Role};
 
 /// The pause before grants are read again from a database that was away.
@@ -187,9 +187,19 @@ impl Access {
         self.sharing.read().clone()
     }
 
-    /// Returns the account whose views and dashboards this caller may use: their own. Sharing them would ask for roles here.
-    pub fn views_of(&self, caller: &Caller) -> Uuid {
-        caller.user_id
+    /// Returns which views and dashboards this caller may read: their own, and those that are shared with their role in the
+    /// service. Only the owner may change them, whatever the role.
+    pub fn views(&self, caller: &Caller) -> ViewReader {
+        let mut audiences = vec![SharedWith::Everyone];
+        if caller.is_admin {
+            audiences.push(SharedWith::Administrators);
+        }
+        ViewReader { user_id: caller.user_id, audiences }
+    }
+
+    /// Returns those of these servers that this caller may read. What others share may name servers that are not the caller's.
+    pub async fn readable(&self, caller: &Caller, server_ids: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
+        if server_ids.is_empty() { Ok(Vec::new()) } else { self.store.visible_among(&self.visible(caller), server_ids).await }
     }
 
     /// Notes that grants or teams have changed. Everybody whose rights are others now is told, so that their sockets are

@@ -1,6 +1,7 @@
 //! REST: one file per resource, thin handlers, and the OpenAPI document. Only this module names paperclip.
 
 mod alerts;
+mod annotations;
 mod answered;
 mod api_keys;
 mod audit;
@@ -35,6 +36,7 @@ mod refresh_cookie;
 mod reply;
 mod request_id;
 mod routes;
+mod selection;
 mod server_events;
 mod servers;
 mod service;

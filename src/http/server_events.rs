@@ -3,12 +3,13 @@
 
 use actix_web::web::Json;
 use deserr::{Deserr, ValuePointerRef};
-use paperclip::actix::web::{Resource, get};
+use paperclip::actix::web::{Resource, delete as remove, get, post};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use signalbox_protocol::Timestamp;
 
+use super::annotations;
 use super::error::ApiError;
 use super::extract::fault::Faults;
 use super::extract::field::described;
@@ -32,8 +33,9 @@ pub struct ServerEventOut {
     server_id: Id,
     /// `online`, `offline` (with a `reason`: `disconnected`, `silent`, `key_revoked`, `missing`), `unwatched` (the
     /// service was stopped, so the server's state is not known), `reboot`, `agent_version`, `kernel`, `os`, `clock`,
-    /// `conflict` (two machines with one key), `container`, and `dropped` (the number of the agent's events that were
-    /// omitted because there were too many).
+    /// `conflict` (two machines with one key), `container`, `dropped` (the number of the agent's events that were omitted
+    /// because there were too many), and what people and programs wrote: `deploy` and `note`, with `text`, `username`, and
+    /// if given `version` and `url`.
     kind: String,
     at: TimeOut,
     detail: EventDetail,
@@ -257,8 +259,9 @@ pub async fn availability(
 /// The routes. Fixed paths come before those with parameters that would match them.
 pub fn routes() -> Vec<Resource> {
     vec![
-        at("/servers/{id}/events").route(get().to(events)),
+        at("/servers/{id}/events").route(get().to(events)).route(post().to(annotations::annotate)),
+        at("/servers/{id}/events/{event_id}").route(remove().to(annotations::delete)),
         at("/servers/{id}/availability").route(get().to(availability)),
-        at("/events").route(get().to(of_fleet)),
+        at("/events").route(get().to(of_fleet)).route(post().to(annotations::annotate_many)),
     ]
 }

@@ -21,6 +21,7 @@ mod alert_rules;
 mod alert_span;
 mod alert_totals;
 mod alerts;
+mod annotations;
 mod api_keys;
 pub mod audit;
 mod audit_log;
@@ -83,6 +84,7 @@ pub use alert_lists::AlertCount;
 pub use alert_notes::{MAX_NOTES, Noted};
 pub use alert_rules::{RuleScope, WatchedServer};
 pub use alerts::{AlertChange, AlertChanges};
+pub use annotations::MAX_ANNOTATIONS;
 pub use api_keys::{KnownKey, NewApiKey};
 pub use audit_log::AuditFilter;
 pub use batches::{BatchItem, BatchStanding};
@@ -134,7 +136,7 @@ pub use target::{check, place_of, sqlite_file};
 pub use teams::{Joined, MAX_MEMBERS, TeamMember, TeamWithMembers};
 pub use thresholds::{Reach, ThresholdFilter, ThresholdTerms};
 pub use users::{Admission, NewUser, Registration, UserPatch};
-pub use views::{NewView, ViewKind, ViewPatch};
+pub use views::{NewView, OwnedView, SharedWith, ViewKind, ViewPatch, ViewReader};
 pub use visibility::{Shares, Visibility};
 
 /// Free pages that stay in the file of a small SQLite database: 8 MB.

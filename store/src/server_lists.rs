@@ -9,6 +9,7 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::frontend::ServerStatus;
 use uuid::Uuid;
 
+use super::commands::ROWS_AT_ONCE;
 use super::server_filter::ServerFilter;
 use super::servers::{recorded_status, tags_of};
 use super::visibility::{Branches, united};
@@ -32,7 +33,15 @@ pub struct VisibleServer {
 impl Store {
     /// The ids of the visible servers with this tag, ordered by name.
     pub async fn servers_with_tag(&self, visible: &Visibility, tag: &str) -> Result<Vec<Uuid>, StoreError> {
-        let filter = ServerFilter { tag: Some(tag.to_owned()), ..ServerFilter::default() };
+        self.servers_that(visible, ServerFilter { tag: Some(tag.to_owned()), ..ServerFilter::default() }).await
+    }
+
+    /// The ids of all visible servers, ordered by name.
+    pub async fn all_servers(&self, visible: &Visibility) -> Result<Vec<Uuid>, StoreError> {
+        self.servers_that(visible, ServerFilter::default()).await
+    }
+
+    async fn servers_that(&self, visible: &Visibility, filter: ServerFilter) -> Result<Vec<Uuid>, StoreError> {
         let ids = server::Entity::find()
             .select_only()
             .column(server::Column::Id)
@@ -41,6 +50,16 @@ impl Store {
             .order_by_asc(server::Column::SearchText)
             .order_by_asc(server::Column::Id);
         Ok(ids.into_tuple().all(&self.read).await?)
+    }
+
+    /// Those of these servers that are visible, in no order.
+    pub async fn visible_among(&self, visible: &Visibility, ids: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
+        let mut found = Vec::new();
+        for some in ids.chunks(ROWS_AT_ONCE) {
+            let filter = ServerFilter { ids: Some(some.to_vec()), ..ServerFilter::default() };
+            found.extend(self.servers_that(visible, filter).await?);
+        }
+        Ok(found)
     }
 
     /// Lists the visible servers, ordered by name.

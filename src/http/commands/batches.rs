@@ -1,16 +1,15 @@
 //! One command for many servers.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use actix_web::web::Json;
 use deserr::Deserr;
 use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use serde::Serialize;
-use uuid::Uuid;
 
 use super::out::{CommandErrorOut, StatusOut};
 use super::{TimeoutSeconds, seconds};
-use crate::auth::access::{Action, Right};
+use crate::auth::access::{Action, Right, ServerAccess};
 use crate::change::Change;
 use crate::commands::JobStatus;
 use crate::commands::batch::{BatchPlace, BatchServer, NewBatch};
@@ -22,9 +21,10 @@ use crate::http::extract::param::PageQuery;
 use crate::http::extract::{self, CallerAt, Checked, IdPath, NoQuery, SignedIn};
 use crate::http::field_out::{Id, TimeOut};
 use crate::http::reply::Listed;
+use crate::http::selection::{Selection, select};
 use crate::http::task::run_detached;
 use crate::state::State;
-use crate::store::{BatchItem, Caller, CommandBatch};
+use crate::store::{BatchItem, CommandBatch};
 
 /// The default number of servers that run a command at the same time.
 const DEFAULT_CONCURRENCY: u64 = 50;
@@ -34,9 +34,6 @@ const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// What a batch does to each server.
 const RUN: Action = Action::Use(Right::Commands);
-
-/// The most servers of one batch.
-const MAX_SERVERS: usize = 10_000;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
@@ -192,8 +189,15 @@ pub async fn start_batch(
 ) -> Result<CreatedJson<BatchOut>, ApiError> {
     let extract::Json(input) = ask.body;
     let caller = ask.subject.caller;
-    let named = input.server_ids.map(|References(ids)| ids).unwrap_or_default();
-    let servers = select(&ask.state, &caller, named, input.tag.map(|Tag(tag)| tag)).await?;
+    let selection = Selection {
+        named: input.server_ids.map(|References(ids)| ids).unwrap_or_default(),
+        tag: input.tag.map(|Tag(tag)| tag),
+        is_all: false,
+    };
+    let none = "No server is selected: set server_ids, or a tag that at least one server has";
+    let selected = select(&ask.state, &caller, selection, RUN, none).await?;
+    let place = |access: ServerAccess| BatchServer { server_id: access.server_id(), owner_id: access.owner_id() };
+    let servers: Vec<BatchServer> = selected.into_iter().map(place).collect();
     let stdin = input.stdin.map(|Stdin(text)| text);
     let bytes_each = input.command.0.len() + stdin.as_ref().map_or(0, String::len);
     if bytes_each.saturating_mul(servers.len()) > MAX_BYTES {
@@ -217,33 +221,6 @@ pub async fn start_batch(
         places.into_iter().map(queued).collect()
     });
     Ok(CreatedJson(with(batch, items)))
-}
-
-/// The servers of a batch. Access is checked for each one: servers of other accounts do not exist for the caller.
-async fn select(
-    state: &State,
-    caller: &Caller,
-    named: Vec<Uuid>,
-    tag: Option<String>,
-) -> Result<Vec<BatchServer>, ApiError> {
-    let mut ids = named;
-    if let Some(tag) = tag {
-        let usable = state.accounts.access.where_allowed(caller, RUN);
-        ids.extend(state.store.servers_with_tag(&usable, &tag).await?);
-    }
-    let mut seen = HashSet::new();
-    ids.retain(|id| seen.insert(*id));
-    match ids.len() {
-        0 => return Err(refuse("No server is selected: set server_ids, or a tag that at least one server has")),
-        1..=MAX_SERVERS => {}
-        _ => return Err(refuse("At most 10,000 servers can be selected")),
-    }
-    let mut servers = Vec::with_capacity(ids.len());
-    for server_id in ids {
-        let owner_id = state.accounts.access.server(caller, server_id, RUN).await?.owner_id();
-        servers.push(BatchServer { server_id, owner_id });
-    }
-    Ok(servers)
 }
 
 fn refuse(detail: &'static str) -> ApiError {

@@ -190,6 +190,10 @@ pub struct UseCommands;
 #[derive(Debug, Clone, Copy)]
 pub struct UseLogs;
 
+/// Writes notes about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Respond;
+
 /// Changes the server.
 #[derive(Debug, Clone, Copy)]
 pub struct Manage;
@@ -212,6 +216,10 @@ impl ServerAction for UseCommands {
 
 impl ServerAction for UseLogs {
     const ACTION: Action = Action::Use(Right::Logs);
+}
+
+impl ServerAction for Respond {
+    const ACTION: Action = Action::Respond;
 }
 
 impl ServerAction for Own {

@@ -79,6 +79,10 @@ pub mod action {
     pub const CONTAINER_UNPAUSE: &str = "container.unpause";
     /// A terminal was opened.
     pub const TERMINAL_OPEN: &str = "terminal.open";
+    /// A deploy or a note was written.
+    pub const EVENT_CREATE: &str = "event.create";
+    /// A deploy or a note was deleted.
+    pub const EVENT_DELETE: &str = "event.delete";
     /// An alert was acknowledged.
     pub const ALERT_ACKNOWLEDGE: &str = "alert.acknowledge";
     /// A note was added to an alert.

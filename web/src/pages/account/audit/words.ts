@@ -30,6 +30,7 @@ export const GROUPS: { prefix: string; label: () => string }[] = [
   { prefix: 'batch.', label: m.groupBatch },
   { prefix: 'container.', label: m.groupContainer },
   { prefix: 'terminal.', label: m.groupTerminal },
+  { prefix: 'event.', label: m.groupEvent },
   { prefix: 'alert.', label: m.groupAlert },
   { prefix: 'threshold.', label: m.groupRule },
   { prefix: 'silence.', label: m.groupSilence },
@@ -177,6 +178,8 @@ export function wordsOf(entry: AuditEntry): Words {
     case 'alert':
       if (verb === 'note') return { did: m.notedAlert({ name }) };
       return { did: (verb === 'resolve' ? m.resolvedAlert : m.acknowledgedAlert)({ name }) };
+    case 'event':
+      return annotationWords(entry, verb, name);
     case 'threshold':
       return withMore(ruleWords(entry, verb), verb === 'update' ? changes(detail) : undefined);
     case 'silence':
@@ -240,6 +243,15 @@ const USER: Record<string, (values: { name: string }) => string> = {
 function userWords(entry: AuditEntry, verb: string): string {
   if (verb === 'delete' && entry.outcome !== 'ok') return m.triedDeleteAccount();
   return USER[verb]?.({ name: text(entry.detail, 'username') ?? '' }) ?? m.madeAccount();
+}
+
+function annotationWords({ detail }: AuditEntry, verb: string, name: string): Words {
+  const isDeploy = detail.kind === 'deploy';
+  const what = [text(detail, 'text'), text(detail, 'version')].filter(Boolean).join(', ');
+  if (verb === 'delete') return withMore((isDeploy ? m.deletedDeploy : m.deletedNote)({ name }), what);
+  const servers = count(detail, 'servers');
+  if (servers !== undefined) return withMore([(isDeploy ? m.addedDeploys : m.addedNotes)({ count: servers })], what);
+  return withMore((isDeploy ? m.addedDeploy : m.addedNote)({ name }), what);
 }
 
 function commandWords(entry: AuditEntry, name: string): Words {
