@@ -23,14 +23,7 @@ test: ## install what the tests need, run all of them, and check the API against
 	scripts/test
 
 check: ## words, formatting, lints, links in the code's documentation, dependencies, what the hot paths cost
-	scripts/check-words --self-test
-	scripts/check-words
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --lib --no-deps --document-private-items --locked --quiet $(as_tested)
-	npm --prefix web run --silent check
-	scripts/check-dependencies
-	scripts/guard
+	scripts/check
 
 bench: ## build optimised and run the load generator
 	cargo build --workspace --features signalbox/jemalloc --locked --release
