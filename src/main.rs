@@ -13,7 +13,7 @@ use signalbox::cli::{
 use signalbox::health::{self, HealthError};
 use signalbox::startup::Application;
 use signalbox::store::AccountPatch;
-use signalbox::{admin, demo, http, observe};
+use signalbox::{admin, demo, http, observe, startup};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Returns memory after a fleet has gone; the system's allocator keeps it (figures in bench/README.md).
@@ -46,8 +46,7 @@ fn main() -> ExitCode {
     if let Err(unknown) = Cli::check_environment() {
         return failed(&unknown.to_string(), EXIT_MISCONFIGURED);
     }
-    let outcome = actix_web::rt::System::new().block_on(run(cli));
-    match outcome {
+    match startup::in_system(run(cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&said_once(&error), exit_code(&error)),
     }
@@ -101,16 +100,19 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
 async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     observe::init_logs(&args.data.log, args.data.log_format)?;
     let application = Application::build(args.config()).await?;
+    // Before the line that says so: a script that has read it may end the service at once.
+    let stop = asked_to_stop()?;
     application.introduce().await;
     say(&format!("listening on http://{}", application.address()))?;
-    Ok(application.run_until_stopped(asked_to_stop()?).await?)
+    Ok(application.run_until_stopped(stop).await?)
 }
 
 async fn show(args: DemoArgs) -> anyhow::Result<()> {
     observe::init_logs(&args.log, args.log_format)?;
     let demo = demo::prepare(args.listen, args.data_dir, args.fleet).await?;
+    let stop = asked_to_stop()?;
     say(&demo.greeting())?;
-    demo.run_until_stopped(asked_to_stop()?).await
+    demo.run_until_stopped(stop).await
 }
 
 async fn ask(args: HealthArgs) -> anyhow::Result<()> {

@@ -31,7 +31,7 @@ pub use administrator::Administrator;
 pub use body::{Body, Form, Json, MAX_BODY, NoBody, OptionalJson};
 use fault::{Faults, Part};
 pub use subject::{
-    Anyone, CallerAt, IdPath, Manage, NoPath, OnServer, Own, See, ServerIdPath, ServerPath, SignedIn, Subject,
+    Anyone, CallerAt, IdPath, Manage, NoPath, OnServer, Own, Respond, See, ServerIdPath, ServerPath, SignedIn, Subject,
     UseCommands, UseContainers, UseLogs, bearer_token, find_caller,
 };
 
