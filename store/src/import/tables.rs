@@ -3,8 +3,9 @@
 
 use entity::{
     alert, alert_bucket, alert_count, alert_event, alert_threshold, api_key, audit_entry, audit_head, claim, clock,
-    command, command_batch, history_block, history_journal, history_piece, login, notification, notification_channel,
-    sample, series_help, server, server_event, server_tag, silence, user, view,
+    command, command_batch, external_identity, external_login, history_block, history_journal, history_piece, login,
+    logout_token, notification, notification_channel, sample, series_help, server, server_event, server_tag, silence,
+    user, view,
 };
 use sea_orm::sea_query::ColumnType;
 use sea_orm::{ColumnTrait, EntityTrait, IdenStatic, Iterable, PrimaryKeyToColumn};
@@ -114,6 +115,9 @@ pub(super) fn all() -> Vec<Table> {
         Table::of::<user::Entity>(Moved, SHORT),
         Table::of::<claim::Entity>(Moved, SHORT),
         Table::of::<login::Entity>(Moved, SHORT),
+        Table::of::<external_identity::Entity>(Moved, LONG),
+        Table::of::<external_login::Entity>(Moved, SHORT),
+        Table::of::<logout_token::Entity>(Moved, SHORT),
         Table::of::<server::Entity>(Moved, SHORT),
         Table::of::<server_tag::Entity>(Moved, SHORT),
         Table::of::<api_key::Entity>(Moved, SHORT),
