@@ -24,6 +24,7 @@ use crate::alerts;
 use crate::auth::access::Access;
 use crate::auth::account::Accounts;
 use crate::auth::logins::Logins;
+use crate::auth::oidc::{Oidc, OidcSetupError};
 use crate::auth::password::{PasswordError, Passwords};
 use crate::auth::refusals::Refusals;
 use crate::auth::secret::{self, ENCRYPTION, SIGNING, SecretError};
@@ -96,6 +97,8 @@ pub enum StartupError {
     #[error(transparent)]
     Seal(#[from] SealError),
     #[error(transparent)]
+    Oidc(#[from] OidcSetupError),
+    #[error(transparent)]
     Sender(#[from] SenderError),
     #[error(transparent)]
     Replay(#[from] ReplayError),
@@ -135,6 +138,7 @@ impl Application {
         // Checked before any directory or file is created.
         store::check(&config.database_url())?;
         others::check(&config)?;
+        config.check_oidc()?;
         if !config.retention.is_ordered() {
             return Err(StartupError::Retention);
         }
@@ -213,6 +217,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
     let encryption = secret::obtain(ENCRYPTION, config.encryption_key_file.as_deref(), &config.data_dir)?;
     // Checks everything first that may be wrong with the flags: nothing has started by then that would have to end.
     let sender = sender(&config)?;
+    let oidc = config.oidc.clone().map(|oidc| Oidc::new(oidc, &secret)).transpose()?;
     let store = Store::open(&config.database_url(), config.database).await?.with_quotas(config.quotas);
     let wiring = others::join(&config, &store, secret::mark(&[&secret, &encryption])).await?;
     let cluster = wiring.cluster();
@@ -287,6 +292,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         logins: Logins::new(store.clone(), feeds.clone()),
         refusals: Refusals::default(),
         registration: config.registration,
+        password_login: config.password_login,
         setup: if config.is_local() { Setup::local(&secret) } else { Setup::guarded(&secret) },
         refresh_grace: timing.refresh_grace,
         has_users: Arc::default(),
@@ -318,6 +324,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         cluster: cluster.clone(),
         store,
         accounts,
+        oidc,
         fleet,
         feeds,
         registry,

@@ -1,7 +1,7 @@
 //! Authentication and access rights.
 //!
-//! `password` and `token` have the cryptography, `logins` the active sign-ins, `api_key` the agents' keys; `machines`
-//! detects two machines with one key, and `access` is the only place that decides who may do what to which server.
+//! `password` and `token` have the cryptography, `logins` the active sign-ins, `api_key` the agents' keys, `oidc` sign-in at
+//! an identity provider; `machines` detects two machines with one key, and `access` is the only place that decides who may do what to which server.
 
 pub mod access;
 pub mod account;
@@ -11,6 +11,7 @@ pub mod fuzzing;
 mod hints;
 pub mod logins;
 pub mod machines;
+pub mod oidc;
 pub mod password;
 pub mod refusals;
 pub mod secret;

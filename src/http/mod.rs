@@ -22,6 +22,7 @@ mod logs;
 mod metrics;
 pub mod middleware;
 mod notifications;
+mod oidc;
 pub mod openapi;
 mod origin;
 mod path;
@@ -54,6 +55,7 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     logs::routes,
     auth::routes,
     sessions::routes,
+    oidc::routes,
     quotas::routes,
     fleet_availability::routes,
     servers::routes,

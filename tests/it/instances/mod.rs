@@ -21,6 +21,7 @@ mod rolling;
 mod secured;
 mod servers;
 mod sessions;
+mod single_sign_on;
 mod streams;
 mod versions;
 
