@@ -7,6 +7,8 @@ test('what the service tells is understood', () => {
     needs_setup: true,
     setup_code_required: true,
     registration: 'closed',
+    password_login: 'admins',
+    oidc: { name: 'Corp' },
     public_url: 'https://box.example',
     email: false,
   };
@@ -16,6 +18,8 @@ test('what the service tells is understood', () => {
     needs_setup: true,
     setup_code_required: true,
     registration: 'closed',
+    password_login: 'admins',
+    provider: 'Corp',
     public_url: 'https://box.example',
     email: false,
   });
@@ -27,6 +31,8 @@ test('a service that tells nothing restricts nothing', () => {
     needs_setup: false,
     setup_code_required: false,
     registration: 'open',
+    password_login: 'on',
+    provider: null,
     public_url: null,
     email: null,
   };
