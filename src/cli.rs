@@ -2,6 +2,7 @@
 
 mod import;
 mod limits;
+mod oidc;
 mod users;
 mod values;
 
@@ -35,6 +36,7 @@ mod heading {
     pub const RETENTION: &str = "Retention";
     pub const NOTIFICATIONS: &str = "Notifications";
     pub const LIMITS: &str = "Limits";
+    pub const SIGN_IN: &str = "Single sign-on";
 }
 
 /// See and run all your servers from one self-hosted service.
@@ -244,6 +246,8 @@ pub struct ServeArgs {
           requires = "smtp_url")]
     pub smtp_from: Option<String>,
     #[command(flatten)]
+    pub oidc: oidc::OidcArgs,
+    #[command(flatten)]
     pub limits: limits::LimitArgs,
     /// Megabytes that must stay free on the disk of the embedded database; with less, the service stores no samples
     #[arg(long, env = "SIGNALBOX_MIN_FREE_DISK", value_name = "MB", help_heading = heading::LIMITS,
@@ -350,6 +354,8 @@ impl ServeArgs {
             trusted_proxies: self.trusted_proxies,
             jwt_secret_file: self.jwt_secret_file,
             registration: self.registration,
+            password_login: self.oidc.password_login,
+            oidc: self.oidc.config(),
             web: self.web,
             allowed_origins: self.allowed_origins,
             password_iterations: self.password_iterations,

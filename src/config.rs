@@ -8,6 +8,8 @@ use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::address::{authority_of, host_of, is_loopback};
+use crate::auth::oidc::OidcSetupError;
+pub use crate::auth::oidc::{OidcConfig, PasswordLogin};
 pub use crate::bus::nats::NatsConfig;
 use crate::install::Limits;
 pub use crate::metrics::archive::{Retention, Schedule};
@@ -41,6 +43,9 @@ pub struct Config {
     /// The file with the key that signs tokens; none means one generated in the data directory.
     pub jwt_secret_file: Option<PathBuf>,
     pub registration: Registration,
+    /// The identity provider that people may sign in at.
+    pub oidc: Option<OidcConfig>,
+    pub password_login: PasswordLogin,
     pub web: WebInterface,
     /// Origins of other web pages whose scripts may open WebSockets, and use the refresh token's cookie as far as their
     /// browser lets them.
@@ -202,6 +207,8 @@ impl Config {
             trusted_proxies: Vec::new(),
             jwt_secret_file: None,
             registration: Registration::Open,
+            oidc: None,
+            password_login: PasswordLogin::On,
             web: WebInterface::On,
             allowed_origins: Vec::new(),
             password_iterations: PASSWORD_ITERATIONS,
@@ -264,6 +271,18 @@ impl Config {
     pub fn is_local(&self) -> bool {
         let is_public = self.public_url.as_ref().is_some_and(|url| !is_loopback(host_of(authority_of(url))));
         self.is_on_loopback() && !is_public && self.trusted_proxies.is_empty()
+    }
+
+    /// Refuses settings of an identity provider that do not fit the others.
+    pub fn check_oidc(&self) -> Result<(), OidcSetupError> {
+        if self.oidc.is_none() && self.password_login != PasswordLogin::On {
+            return Err(OidcSetupError::NeedsIssuer(self.password_login.word()));
+        }
+        // Elsewhere any client could name another host, and have the provider send people there.
+        if self.oidc.is_some() && self.public_url.is_none() && !self.is_on_loopback() {
+            return Err(OidcSetupError::NeedsPublicUrl);
+        }
+        Ok(())
     }
 
     /// Whether anything at all is kept in the data directory.

@@ -26,6 +26,7 @@ use crate::alerts;
 use crate::auth::access::Access;
 use crate::auth::account::Accounts;
 use crate::auth::logins::Logins;
+use crate::auth::oidc::{Oidc, OidcSetupError};
 use crate::auth::password::{PasswordError, Passwords};
 use crate::auth::refusals::Refusals;
 use crate::auth::secret::{self, ENCRYPTION, PUSH, SIGNING, SecretError};
@@ -99,6 +100,8 @@ pub enum StartupError {
     #[error(transparent)]
     Seal(#[from] SealError),
     #[error(transparent)]
+    Oidc(#[from] OidcSetupError),
+    #[error(transparent)]
     Sender(#[from] SenderError),
     #[error(transparent)]
     Replay(#[from] ReplayError),
@@ -151,6 +154,7 @@ impl Application {
         // Checked before any directory or file is created.
         store::check(&config.database_url())?;
         others::check(&config)?;
+        config.check_oidc()?;
         if !config.retention.is_ordered() {
             return Err(StartupError::Retention);
         }
@@ -230,6 +234,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
     // Checks everything first that may be wrong with the flags: nothing has started by then that would have to end.
     let push_secret = push_secret(&config)?;
     let sender = sender(&config, push_secret.as_ref())?;
+    let oidc = config.oidc.clone().map(|oidc| Oidc::new(oidc, &secret)).transpose()?;
     let store = Store::open(&config.database_url(), config.database).await?.with_quotas(config.quotas);
     // A key from a file is one that all instances share.
     let shared_push = push_secret.as_ref().filter(|_| config.push_key_file.is_some());
@@ -307,6 +312,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         logins: Logins::new(store.clone(), feeds.clone()),
         refusals: Refusals::default(),
         registration: config.registration,
+        password_login: config.password_login,
         setup: if config.is_local() { Setup::local(&secret) } else { Setup::guarded(&secret) },
         refresh_grace: timing.refresh_grace,
         has_users: Arc::default(),
@@ -338,6 +344,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         cluster: cluster.clone(),
         store,
         accounts,
+        oidc,
         fleet,
         feeds,
         registry,

@@ -33,6 +33,7 @@ mod m20261128_000014_sharing;
 mod m20261128_000015_accounts;
 mod m20261128_000019_shared_views;
 mod m20261128_000020_annotations;
+mod m20261128_000017_external_identities;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -66,6 +67,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261128_000015_accounts::Migration),
             Box::new(m20261128_000019_shared_views::Migration),
             Box::new(m20261128_000020_annotations::Migration),
+            Box::new(m20261128_000017_external_identities::Migration),
         ]
     }
 }

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::access::Access;
 use super::invitation;
 use super::logins::Logins;
+use super::oidc::PasswordLogin;
 use super::password::{Asker, PasswordError, Passwords, Verdict};
 use super::refusals::Refusals;
 use super::setup::{Setup, SetupError, Via};
@@ -38,6 +39,7 @@ pub struct Accounts {
     pub logins: Logins,
     pub refusals: Refusals,
     pub registration: Registration,
+    pub password_login: PasswordLogin,
     pub setup: Setup,
     pub refresh_grace: Duration,
     /// Set once an account exists. It stays set, because the last administrator's account is never deleted.
@@ -85,6 +87,10 @@ pub struct Credentials {
 pub enum AccountError {
     #[error("wrong user name or password")]
     InvalidCredentials,
+    #[error("the account may not sign in with a password")]
+    PasswordLoginOff,
+    #[error("the account has no password")]
+    NoPassword,
     #[error("this refresh token was used before; the session has ended")]
     TokenReused,
     #[error("the session has ended")]
@@ -136,6 +142,9 @@ impl Accounts {
         if needs_setup && self.setup.requires_code(origin.via) {
             self.setup.check(shown.setup_code.as_ref(), &origin.address, Instant::now())?;
         }
+        if !needs_setup && self.password_login != PasswordLogin::On {
+            return Err(AccountError::PasswordLoginOff);
+        }
         if let Some(token) = &shown.invitation {
             let (digest, now) = (invitation::digest(token), self.tokens.now());
             let admits = self.store.admits(&digest, &new.email, now).await?;
@@ -154,8 +163,9 @@ impl Accounts {
     /// Signs in by user name or e-mail address. A wrong name and a disabled account take as long as a wrong password.
     pub async fn login(&self, name: &str, password: SecretString, origin: Origin) -> Result<TokenPair, AccountError> {
         let user = self.store.find_user_by_name(name).await?;
-        let enabled = user.as_ref().filter(|user| user.disabled_at.is_none());
-        let stored = enabled.map(|user| user.password_hash.clone());
+        // An account that is disabled or has no password takes as long as one that does not exist, and is as wrong.
+        let usable = user.as_ref().filter(|user| user.disabled_at.is_none() && !user.password_hash.is_empty());
+        let stored = usable.map(|user| user.password_hash.clone());
         let asker = origin.asker(name, user.as_ref());
         let verdict = self.passwords.verify(asker, password, stored).await?;
         let Some(user) = user else { return Err(AccountError::InvalidCredentials) };
@@ -163,6 +173,12 @@ impl Accounts {
             let actor = Actor::claiming(&user.username, origin.address);
             self.refused(Entry::new(action::LOGIN, user.id, actor));
             return Err(AccountError::InvalidCredentials);
+        }
+        // After the password: a caller that does not know it learns nothing about who is an administrator.
+        if !self.may_use_password(&user).await? {
+            let actor = Actor::claiming(&user.username, origin.address);
+            self.refused(Entry::new(action::LOGIN, user.id, actor));
+            return Err(AccountError::PasswordLoginOff);
         }
         // First, because it detects a password change since the verification by comparing with the verified hash.
         let pair = self.sign_in(&user, origin).await?;
@@ -173,6 +189,18 @@ impl Accounts {
             tracing::warn!(%error, user.id = %user.id, "cannot renew a password hash");
         }
         Ok(pair)
+    }
+
+    /// Whether an account may sign in with its password. With `off` one administrator still can: if the identity provider
+    /// is away, somebody has to.
+    async fn may_use_password(&self, user: &User) -> Result<bool, StoreError> {
+        Ok(match self.password_login {
+            PasswordLogin::On => true,
+            PasswordLogin::Admins => user.is_admin,
+            PasswordLogin::Off => {
+                user.is_admin && self.store.oldest_administrator_with_password().await? == Some(user.id)
+            }
+        })
     }
 
     /// Exchanges a refresh token, sent from `address`, for a new pair.
@@ -213,6 +241,9 @@ impl Accounts {
         actor: Actor,
     ) -> Result<Vec<Uuid>, AccountError> {
         let user = self.store.find_user(caller.user_id).await?.ok_or(AccountError::SessionEnded)?;
+        if user.password_hash.is_empty() {
+            return Err(AccountError::NoPassword);
+        }
         let entry = Entry::new(action::PASSWORD_CHANGE, user.id, actor);
         // Their token has already identified them.
         let asker = Asker::new(&entry.actor.address, NO_CONNECTION, user.id).known();
@@ -280,7 +311,7 @@ impl Accounts {
     }
 
     /// A new login and its tokens, both created before the login is stored: nothing can fail after that.
-    fn begin_login(
+    pub(super) fn begin_login(
         &self,
         user_id: Uuid,
         username: &str,

@@ -40,6 +40,7 @@ pub enum ErrorCode {
     EmailTaken,
     UsernameTaken,
     InvalidCredentials,
+    NoPassword,
     BadRequest,
     QuotaExceeded,
     LastAdmin,
@@ -52,6 +53,7 @@ pub enum ErrorCode {
     TokenReused,
     Forbidden,
     RegistrationClosed,
+    PasswordLoginOff,
     SetupRequired,
     InvitationInvalid,
     OriginNotAllowed,
@@ -67,7 +69,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for the OpenAPI document and its test.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 35] = [
         Self::AgentDisconnected,
         Self::AgentOffline,
         Self::AgentTimeout,
@@ -78,6 +80,7 @@ impl ErrorCode {
         Self::EmailTaken,
         Self::UsernameTaken,
         Self::InvalidCredentials,
+        Self::NoPassword,
         Self::BadRequest,
         Self::QuotaExceeded,
         Self::LastAdmin,
@@ -90,6 +93,7 @@ impl ErrorCode {
         Self::TokenReused,
         Self::Forbidden,
         Self::RegistrationClosed,
+        Self::PasswordLoginOff,
         Self::SetupRequired,
         Self::InvitationInvalid,
         Self::OriginNotAllowed,
@@ -118,6 +122,9 @@ impl ErrorCode {
             Self::EmailTaken => (S::BAD_REQUEST, "email_taken", "This e-mail address is taken"),
             Self::UsernameTaken => (S::BAD_REQUEST, "username_taken", "This user name is taken"),
             Self::InvalidCredentials => (S::BAD_REQUEST, "invalid_credentials", "The current password is wrong"),
+            Self::NoPassword => {
+                (S::BAD_REQUEST, "no_password", "This account has no password: it signs in at the identity provider")
+            }
             Self::BadRequest => (S::BAD_REQUEST, "bad_request", "The request could not be understood"),
             Self::QuotaExceeded => (S::BAD_REQUEST, "quota_exceeded", "The account's quota is reached"),
             Self::LastAdmin => (
@@ -140,6 +147,11 @@ impl ErrorCode {
             }
             Self::Forbidden => (S::FORBIDDEN, "forbidden", "You are not allowed to do this"),
             Self::RegistrationClosed => (S::FORBIDDEN, "registration_closed", "Registration is closed"),
+            Self::PasswordLoginOff => (
+                S::FORBIDDEN,
+                "password_login_off",
+                "This account signs in at the identity provider, not with a password",
+            ),
             Self::SetupRequired => (S::FORBIDDEN, "setup_required", "The first account needs the setup code"),
             Self::InvitationInvalid => (
                 S::FORBIDDEN,
@@ -366,6 +378,8 @@ impl From<AccountError> for ApiError {
     fn from(error: AccountError) -> Self {
         match error {
             AccountError::InvalidCredentials => Self::code(ErrorCode::LoginFailed),
+            AccountError::PasswordLoginOff => Self::code(ErrorCode::PasswordLoginOff),
+            AccountError::NoPassword => Self::code(ErrorCode::NoPassword),
             AccountError::TokenReused => Self::code(ErrorCode::TokenReused),
             AccountError::SessionEnded => Self::code(ErrorCode::TokenRevoked),
             AccountError::Setup(error) => {

@@ -26,6 +26,7 @@ mod logs;
 mod metrics;
 pub mod middleware;
 mod notifications;
+mod oidc;
 pub mod openapi;
 mod origin;
 mod path;
@@ -62,6 +63,7 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     logs::routes,
     auth::routes,
     sessions::routes,
+    oidc::routes,
     quotas::routes,
     fleet_availability::routes,
     servers::routes,

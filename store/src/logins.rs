@@ -6,7 +6,7 @@ use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter,
     QueryOrder, QuerySelect,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -225,6 +225,15 @@ impl Store {
 
 /// Inserts a login and its audit entry.
 pub(super) async fn insert(connection: &impl ConnectionTrait, new: &NewLogin) -> Result<Login, StoreError> {
+    insert_with(connection, new, json!({ "user_agent": new.user_agent })).await
+}
+
+/// Inserts a login, and its audit entry with this detail.
+pub(super) async fn insert_with(
+    connection: &impl ConnectionTrait,
+    new: &NewLogin,
+    detail: Value,
+) -> Result<Login, StoreError> {
     let now = Millis::from(new.now);
     let login = Login {
         id: new.id,
@@ -246,7 +255,6 @@ pub(super) async fn insert(connection: &impl ConnectionTrait, new: &NewLogin) ->
         login_id: Some(new.id),
         address: new.address.clone(),
     };
-    let detail = json!({ "user_agent": new.user_agent });
     record_in(connection, Entry::new(action::LOGIN, new.user_id, actor).detail(detail)).await?;
     Ok(login)
 }

@@ -13,6 +13,10 @@ impl ErrorCode {
             Self::BadRequest => "The service could not understand the request",
             Self::QuotaExceeded => "The account's quota is reached; `detail` names the flag",
             Self::LoginFailed => "The user name or the password is wrong",
+            Self::NoPassword => "The account has no password: it signs in at the identity provider",
+            Self::PasswordLoginOff => {
+                "The service does not let this account sign in with a password (`--password-login`)"
+            }
             Self::NotAuthenticated => "The request has no token",
             Self::HostNotAllowed => "The service does not answer under this host name",
             Self::NotFound => "It does not exist, or belongs to somebody else",

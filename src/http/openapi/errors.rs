@@ -91,7 +91,7 @@ pub fn answers(
         (true, "400", "BadRequest"),
         (!is_open || is_login, "401", "Unauthorized"),
         (!is_open || is_login || path.ends_with("/auth/register"), "403", "Forbidden"),
-        (names_a_thing || names_in_body, "404", "NotFound"),
+        (names_a_thing || names_in_body || path.contains("/auth/oidc/"), "404", "NotFound"),
         (has_body, "413", "PayloadTooLarge"),
         (true, "421", "Misdirected"),
         (has_input, "422", "ValidationError"),

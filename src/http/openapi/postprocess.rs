@@ -126,7 +126,7 @@ fn polish_operation(path: &str, verb: &str, operation: &mut Value) {
     if !is_open {
         operation.insert("security".into(), json!([{ "bearer": [] }, { "login": [] }]));
     }
-    if path.ends_with("/auth/login") {
+    if path.ends_with("/auth/login") || path.ends_with("/auth/oidc/logout") {
         body_as_form(operation);
     }
     if let Some(Value::String(description)) = operation.get_mut("description") {

@@ -41,6 +41,10 @@ pub mod action {
     pub const LOGOUT: &str = "logout";
     /// A user ended a sign-in.
     pub const SESSION_END: &str = "session.end";
+    /// A user linked an account of the identity provider to theirs.
+    pub const IDENTITY_LINK: &str = "identity.link";
+    /// A user removed such a link.
+    pub const IDENTITY_UNLINK: &str = "identity.unlink";
     /// A user changed their profile.
     pub const PROFILE_UPDATE: &str = "profile.update";
     /// A user changed their password.

@@ -3,9 +3,9 @@
 
 use entity::{
     alert, alert_bucket, alert_count, alert_event, alert_threshold, api_key, audit_entry, audit_head, claim, clock,
-    command, command_batch, grant, history_block, history_journal, history_piece, invitation, login, notification,
-    notification_channel, sample, series_help, server, server_event, server_tag, silence, team, team_member, user,
-    view,
+    command, command_batch, external_identity, external_login, grant, history_block, history_journal, history_piece,
+    invitation, login, logout_token, notification, notification_channel, sample, series_help, server, server_event,
+    server_tag, silence, team, team_member, user, view,
 };
 use sea_orm::sea_query::ColumnType;
 use sea_orm::{ColumnTrait, EntityTrait, IdenStatic, Iterable, PrimaryKeyToColumn};
@@ -116,6 +116,9 @@ pub(super) fn all() -> Vec<Table> {
         Table::of::<claim::Entity>(Moved, SHORT),
         Table::of::<login::Entity>(Moved, SHORT),
         Table::of::<invitation::Entity>(Moved, SHORT),
+        Table::of::<external_identity::Entity>(Moved, LONG),
+        Table::of::<external_login::Entity>(Moved, SHORT),
+        Table::of::<logout_token::Entity>(Moved, SHORT),
         Table::of::<server::Entity>(Moved, SHORT),
         Table::of::<server_tag::Entity>(Moved, SHORT),
         Table::of::<team::Entity>(Moved, SHORT),

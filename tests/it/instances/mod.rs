@@ -22,6 +22,7 @@ mod secured;
 mod servers;
 mod sessions;
 mod sharing;
+mod single_sign_on;
 mod streams;
 mod versions;
 

@@ -18,6 +18,7 @@ export type SeriesTable = Schemas['SeriesOut'];
 export type Processes = Schemas['ProcessesOut'];
 export type AuditEntry = Schemas['AuditEntryOut'];
 export type StoredEvent = Schemas['ServerEventOut'];
+export type LinkedIdentity = Schemas['IdentityOut'];
 export type ApiKey = Schemas['ApiKeyOut'];
 export type FreshApiKey = Schemas['FreshApiKeyOut'];
 export type AlertDetail = Schemas['AlertDetailOut'];

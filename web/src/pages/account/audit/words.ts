@@ -22,6 +22,7 @@ export const GROUPS: { prefix: string; label: () => string }[] = [
   { prefix: 'session.', label: m.groupSession },
   { prefix: 'user.', label: m.groupUser },
   { prefix: 'invitation.', label: m.groupInvitation },
+  { prefix: 'identity.', label: m.groupIdentity },
   { prefix: 'profile.', label: m.groupProfile },
   { prefix: 'password.', label: m.groupPassword },
   { prefix: 'server.', label: m.groupServer },
@@ -126,6 +127,16 @@ const CHANNEL: Record<string, (values: { channel: string }) => string> = {
   test: m.testedChannel,
 };
 
+/** How somebody signed in, where that was not by password. */
+function byProvider(detail: Detail): string | undefined {
+  return text(detail, 'by') === 'oidc' ? m.byProvider() : undefined;
+}
+
+function endReason(reason: string | undefined): string | undefined {
+  if (reason === 'token_reused') return m.reused();
+  return reason === 'provider_logout' ? m.providerLogout() : undefined;
+}
+
 /** What an entry says. An action that is not known yet is shown by its name. */
 export function wordsOf(entry: AuditEntry): Words {
   const { action, detail } = entry;
@@ -133,17 +144,19 @@ export function wordsOf(entry: AuditEntry): Words {
   const [kind = '', verb = ''] = action.split('.');
   switch (kind) {
     case 'login':
-      return { did: [entry.outcome === 'ok' ? m.signedIn() : m.triedSignIn()] };
+      return withMore([entry.outcome === 'ok' ? m.signedIn() : m.triedSignIn()], byProvider(detail));
     case 'logout':
       return { did: [m.signedOut()] };
     case 'session':
-      return withMore([m.endedSession()], text(detail, 'reason') === 'token_reused' ? m.reused() : undefined);
+      return withMore([m.endedSession()], endReason(text(detail, 'reason')));
     case 'user':
-      return { did: [userWords(entry, verb)] };
+      return withMore([userWords(entry, verb)], byProvider(detail));
     case 'invitation': {
       const invited = { name: text(detail, 'email') ?? m.anybody() };
       return { did: [(verb === 'revoke' ? m.revokedInvitation : m.invited)(invited)] };
     }
+    case 'identity':
+      return withMore([verb === 'link' ? m.identityLink() : m.identityUnlink()], text(detail, 'email'));
     case 'profile':
       return withMore([m.changedProfile()], changes(detail));
     case 'password': {
