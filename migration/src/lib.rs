@@ -31,9 +31,9 @@ mod m20261127_000012_series_thresholds;
 mod m20261127_000013_views;
 mod m20261128_000014_sharing;
 mod m20261128_000015_accounts;
+mod m20261128_000017_external_identities;
 mod m20261128_000019_shared_views;
 mod m20261128_000020_annotations;
-mod m20261128_000017_external_identities;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;

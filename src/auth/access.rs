@@ -199,7 +199,11 @@ impl Access {
 
     /// Returns those of these servers that this caller may read. What others share may name servers that are not the caller's.
     pub async fn readable(&self, caller: &Caller, server_ids: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
-        if server_ids.is_empty() { Ok(Vec::new()) } else { self.store.visible_among(&self.visible(caller), server_ids).await }
+        if server_ids.is_empty() {
+            Ok(Vec::new())
+        } else {
+            self.store.visible_among(&self.visible(caller), server_ids).await
+        }
     }
 
     /// Notes that grants or teams have changed. Everybody whose rights are others now is told, so that their sockets are

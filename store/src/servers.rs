@@ -11,7 +11,6 @@ use signalbox_protocol::frontend::ServerStatus;
 use uuid::Uuid;
 
 use super::audit_log::{changed, record_in};
-use super::commands::ROWS_AT_ONCE;
 use super::server_events::delete_events;
 use super::silences::look_again;
 use super::{Quota, Store, StoreError};

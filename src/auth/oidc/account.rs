@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{Identity, Oidc};
 use crate::audit::Actor;
 use crate::auth::account::{AccountError, Accounts, Origin, TokenPair};
-use crate::store::{IdentityLink, FirstSignIn, NewUser, ProviderLogin, StoreError, User};
+use crate::store::{FirstSignIn, IdentityLink, NewUser, ProviderLogin, StoreError, User};
 
 /// How often a sign-in begins again because another one of the same person, or of the same name, came first.
 const MAX_ATTEMPTS: usize = 5;

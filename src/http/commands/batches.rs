@@ -24,7 +24,7 @@ use crate::http::reply::Listed;
 use crate::http::selection::{Selection, select};
 use crate::http::task::run_detached;
 use crate::state::State;
-use crate::store::{BatchItem, CommandBatch};
+use crate::store::{BatchItem, Caller, CommandBatch};
 
 /// The default number of servers that run a command at the same time.
 const DEFAULT_CONCURRENCY: u64 = 50;
