@@ -66,7 +66,8 @@ async fn a_grant_that_ends_at_one_closes_what_it_opened_at_the_others() {
         })
         .await;
     }
-    let mut metrics = [guest.open(B, &format!("/ws/metrics/{id}")).await, guest.open(C, &format!("/ws/metrics/{id}")).await];
+    let mut metrics =
+        [guest.open(B, &format!("/ws/metrics/{id}")).await, guest.open(C, &format!("/ws/metrics/{id}")).await];
     let mut logs = [guest.open(B, &format!("/ws/logs/{id}")).await, guest.open(C, &format!("/ws/logs/{id}")).await];
     let mut walls = [guest.open(B, "/ws/fleet").await, guest.open(C, "/ws/fleet").await];
     for wall in &mut walls {
