@@ -15,7 +15,7 @@ pub struct Model {
     /// Who gave it; null once that account is deleted.
     #[sea_orm(indexed)]
     pub giver_id: Option<Uuid>,
-    /// To whom: either this or `subject_team_id`.
+    /// The user who has it: either this or `subject_team_id`.
     #[sea_orm(indexed)]
     pub subject_user_id: Option<Uuid>,
     #[sea_orm(indexed)]

@@ -1,4 +1,4 @@
-//! Teams of users, to whom servers are shared together.
+//! Teams of users, who get grants together.
 
 use sea_orm::entity::prelude::*;
 

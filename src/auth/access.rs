@@ -206,8 +206,8 @@ impl Access {
         }
     }
 
-    /// Notes that grants or teams have changed. Everybody whose rights are others now is told, so that their sockets are
-    /// checked again. If the database is away, the previous grants stay in force until a retry succeeds.
+    /// Notes that grants or teams have changed. Everybody whose rights are others now gets a notice, so that their sockets
+    /// are checked again. If the database is away, the previous grants stay in force until a retry succeeds.
     pub async fn changed(&self) {
         if let Err(error) = self.read_again().await {
             tracing::warn!(%error, "cannot read the grants, will retry");

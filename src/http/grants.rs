@@ -26,7 +26,7 @@ use crate::state::State;
 use crate::store::{Grant, GrantScope, GrantSubject, NewGrant};
 use out::GrantOut;
 
-/// To whom something is granted: exactly one of the fields.
+/// The user or team that something is granted to: exactly one of the fields.
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = one_subject -> Faults)]
 pub struct SubjectIn {
@@ -171,8 +171,8 @@ async fn subject_of(
 
 /// End a grant
 ///
-/// Who gave it, the owner of the servers, who manages the server, and the user or the creator of the team to whom it was
-/// given may. Sockets that depend on it close at once.
+/// Who gave it, the owner of the servers, who manages the server, and the user or the creator of the team that it was given
+/// to may. Sockets that depend on it close at once.
 #[api_v2_operation(tags(Sharing), operation_id = "delete_grant")]
 pub async fn delete(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;

@@ -1,4 +1,4 @@
-//! `/teams`: users to whom servers are shared together.
+//! `/teams`: users who get grants together.
 
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use paperclip::actix::web::{Resource, delete as remove, get, post, put};

@@ -16,7 +16,7 @@ use super::roles::{Rights, Role};
 use super::{Page, PageRequest, Quota, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
-/// To whom something is granted.
+/// The user or team that a grant is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GrantSubject {
     /// A user.
@@ -43,7 +43,7 @@ pub struct NewGrant {
     pub owner_id: Uuid,
     /// Who gives it.
     pub giver_id: Uuid,
-    /// To whom.
+    /// The user or team.
     pub subject: GrantSubject,
     /// To which servers.
     pub scope: GrantScope,
@@ -62,7 +62,7 @@ pub struct Grant {
     pub owner_id: Uuid,
     /// Who gave it; none once that account is deleted.
     pub giver_id: Option<Uuid>,
-    /// To whom.
+    /// The user or team.
     pub subject: GrantSubject,
     /// To which servers.
     pub scope: GrantScope,
@@ -146,13 +146,16 @@ impl Grant {
 
     fn entry(&self, action: &'static str, subject: Value, actor: Actor) -> Entry {
         let entry = Entry::new(action, self.owner_id, actor).target(self.id);
-        let mut detail = json!({ "subject": subject, "role": self.role.word(), "rights": self.rights.words() });
-        match &self.scope {
-            GrantScope::Server(id) => return entry.on_server(*id).detail(detail),
-            GrantScope::Tag(tag) => detail["scope"] = json!({ "tag": tag }),
-            GrantScope::All => detail["scope"] = json!({ "all": true }),
-        }
-        entry.detail(detail)
+        let (role, rights) = (self.role.word(), self.rights.words());
+        let scope = match &self.scope {
+            GrantScope::Server(id) => {
+                let detail = json!({ "subject": subject, "role": role, "rights": rights });
+                return entry.on_server(*id).detail(detail);
+            }
+            GrantScope::Tag(tag) => json!({ "tag": tag }),
+            GrantScope::All => json!({ "all": true }),
+        };
+        entry.detail(json!({ "subject": subject, "role": role, "rights": rights, "scope": scope }))
     }
 }
 

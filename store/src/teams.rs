@@ -221,7 +221,7 @@ async fn member(
     Ok(team_member::Entity::find_by_id((team_id, user_id)).one(transaction).await?)
 }
 
-/// The creator may read the entry; once they are gone, whoever acts.
+/// The creator may read the entry; once they are gone, the account that acts.
 fn entry(action: &'static str, team: &Team, actor: Actor) -> Entry {
     let owner_id = team.created_by.or(actor.user_id).unwrap_or_default();
     Entry::new(action, owner_id, actor).target(team.id)

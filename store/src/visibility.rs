@@ -1,6 +1,6 @@
 //! Which servers a list may contain: those of an owner, and those that others share with them.
 //!
-//! A list of somebody to whom nothing is shared is the query of one owner. For everybody else the servers fall into few
+//! A list of somebody without shares is the query of one owner. For everybody else the servers fall into few
 //! disjoint branches, each with an index, whatever the number of grants is: whole owners together, servers with tags by chunks of
 //! owners, and single servers. One branch is a condition of the query itself, so that the list of somebody who sees the servers
 //! of one tag costs as much as their owner's. Several are joined by UNION ALL, and a page is taken from the first rows of each.

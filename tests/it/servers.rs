@@ -19,7 +19,8 @@ async fn a_new_server_is_pending_and_whole() {
 
     let server = service.client.post("/servers").bearer(&account.token).json(body).expect(201).await;
 
-    let fields = "agent created_at description host id last_seen_at name port series_dropped status tags updated_at";
+    let fields = "agent created_at description host id last_seen_at name owner port rights role series_dropped status tags \
+                  updated_at";
     assert_eq!(keys_of(&server), fields.split(' ').collect::<Vec<_>>());
     assert_eq!(uuid_of(&server["id"]).get_version_num(), 7);
     assert_eq!((&server["name"], &server["host"]), (&json!("web-1"), &json!("192.0.2.10")));

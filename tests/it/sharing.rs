@@ -295,7 +295,7 @@ async fn a_server_tells_who_has_access_and_why() {
     let scope = json!({"server_id": null, "server_name": null, "tag": null, "all": true});
     let means = json!({"id": grant["id"], "scope": scope, "role": "operator", "rights": ["logs"], "team": null});
     assert_eq!(all[1]["grants"], json!([means]));
-    // Whoever is no manager sees whom to ask, and themselves.
+    // A viewer sees whom to ask, and themselves.
     let some = shared.by(&helper, "GET", &path).expect(200).await;
     assert_eq!(people(&some), [who("owner", "owner"), who("helper", "viewer")]);
     let second = shared.by_owner("GET", &format!("{path}?limit=1&offset=1")).expect_answer(200).await;

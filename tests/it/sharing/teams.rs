@@ -1,4 +1,4 @@
-//! Teams: to whom servers are granted together.
+//! Teams: users who get grants together.
 
 use serde_json::{Value, json};
 
