@@ -7,6 +7,7 @@ mod housekeeping;
 mod introduction;
 mod others;
 mod relief;
+mod sender;
 mod serving;
 mod sockets;
 
@@ -29,7 +30,7 @@ use crate::auth::logins::Logins;
 use crate::auth::oidc::{Oidc, OidcSetupError};
 use crate::auth::password::{PasswordError, Passwords};
 use crate::auth::refusals::Refusals;
-use crate::auth::secret::{self, ENCRYPTION, PUSH, SIGNING, SecretError};
+use crate::auth::secret::{self, ENCRYPTION, SIGNING, SecretError};
 use crate::auth::setup::Setup;
 use crate::auth::token::Tokens;
 use crate::bus::BusError;
@@ -49,10 +50,8 @@ use crate::metrics::archive::{ArchiveHandle, ReplayError, RetentionPolicy};
 use crate::metrics::query::History;
 use crate::metrics::recorder::RecorderHandle;
 use crate::metrics::tail::Tail;
-use crate::notify::mail::SmtpConfig;
-use crate::notify::push::PushKey;
 use crate::notify::seal::{SealError, Sealer};
-use crate::notify::sender::{Sender, SenderConfig, SenderError};
+use crate::notify::sender::SenderError;
 use crate::notify::{Notifier, Parts};
 use crate::presence::Presence;
 use crate::registry::{RegistryHandle, Settings};
@@ -232,8 +231,8 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
     let secret = secret::obtain(SIGNING, config.jwt_secret_file.as_deref(), &config.data_dir)?;
     let encryption = secret::obtain(ENCRYPTION, config.encryption_key_file.as_deref(), &config.data_dir)?;
     // Checks everything first that may be wrong with the flags: nothing has started by then that would have to end.
-    let push_secret = push_secret(&config)?;
-    let sender = sender(&config, push_secret.as_ref())?;
+    let push_secret = sender::push_secret(&config)?;
+    let sender = sender::sender(&config, push_secret.as_ref())?;
     let oidc = config.oidc.clone().map(|oidc| Oidc::new(oidc, &secret)).transpose()?;
     let store = Store::open(&config.database_url(), config.database).await?.with_quotas(config.quotas);
     // A key from a file is one that all instances share.
@@ -360,27 +359,6 @@ async fn clock(store: &Store, lead: Lead) -> Result<Clock, StoreError> {
     let clock = Clock::start(&clock::Start { saved, newest, lead });
     clock.ask(store).await?;
     Ok(clock)
-}
-
-/// Returns the private key for push messages, if the service has one.
-fn push_secret(config: &Config) -> Result<Option<SecretString>, SecretError> {
-    if config.push_key_file.is_none() && !config.needs_data_directory() {
-        return Ok(None);
-    }
-    secret::obtain(PUSH, config.push_key_file.as_deref(), &config.data_dir).map(Some)
-}
-
-/// Creates the sender of notifications.
-fn sender(config: &Config, push_secret: Option<&SecretString>) -> Result<Sender, SenderError> {
-    let smtp = config.smtp_url.clone().zip(config.smtp_from.clone()).map(|(url, from)| SmtpConfig { url, from });
-    Sender::new(SenderConfig {
-        networks: config.notification_networks.clone(),
-        ca_file: config.notification_ca_file.clone(),
-        smtp,
-        push_key: push_secret.map(PushKey::new).transpose()?,
-        public_url: config.public_url.clone(),
-        limits: config.timing.notify.limits,
-    })
 }
 
 async fn stop_when(

@@ -333,7 +333,7 @@ fn stands_for(name: &str, column: &str) -> bool {
 /// The value by which a line ranks; `None` for a line without any value.
 fn weight_of(values: &[Option<Shown>], rank: Rank) -> Option<f64> {
     let known = || values.iter().flatten().map(|shown| shown.avg);
-    let last = known().last()?;
+    let last = known().next_back()?;
     Some(match rank {
         Rank::Last => last,
         Rank::Max => known().fold(f64::NEG_INFINITY, f64::max),

@@ -191,7 +191,7 @@ impl Sources {
     }
 }
 
-/// What tells of changes of these owners' servers.
+/// The topics that announce changes of these owners' servers.
 fn topics_of(owners: &[Uuid]) -> Vec<Topic> {
     owners.iter().flat_map(|owner_id| [Topic::Servers(*owner_id), Topic::Presence(*owner_id)]).collect()
 }

@@ -58,7 +58,7 @@ pub(super) async fn disable(
         .filter(notification::Column::ChannelId.eq(channel.id))
         .filter(notification::Column::MessageId.ne(claim.message_id))
         .filter(notification::Column::Status.eq(PENDING))
-        // What is on its way ends by itself.
+        // What is on its way ends on its own.
         .filter(notification::Column::Hold.is_null().or(notification::Column::Hold.is_not_in([SENDING, OVERTAKEN])));
     waiting.exec(connection).await?;
     if !channel.is_enabled {

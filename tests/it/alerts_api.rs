@@ -1,7 +1,7 @@
 //! `/alerts`: thresholds, silences and alerts.
 
 mod access;
-mod alerts;
+pub mod alerts;
 mod notes;
 mod silence_faults;
 mod silences;
@@ -83,6 +83,6 @@ fn without(mut base: Value, names: &[&str]) -> Value {
 }
 
 /// A threshold for one server.
-fn of_server(server_id: Uuid) -> Value {
+pub fn of_server(server_id: Uuid) -> Value {
     json!({"server_id": server_id, "metric_type": "memory", "threshold_value": 80, "comparison": "gte"})
 }

@@ -34,7 +34,7 @@ async fn a_wrong_method_is_answered_in_the_shape_of_errors() {
     let id = Uuid::now_v7();
     let cases = [
         (Method::GET, "/auth/login".to_owned()),
-        (Method::DELETE, "/auth/me".to_owned()),
+        (Method::POST, "/auth/me".to_owned()),
         (Method::PUT, "/servers".to_owned()),
         (Method::PATCH, "/servers".to_owned()),
         (Method::POST, format!("/servers/{id}")),

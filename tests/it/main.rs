@@ -13,6 +13,7 @@ mod api_keys;
 mod audit;
 mod auth;
 mod cli;
+mod cli_users;
 mod combined_series;
 mod containers;
 mod contention;

@@ -79,6 +79,7 @@ async fn the_operators_settings_are_shown_without_secrets() {
             "oidc",
             "password_login",
             "public_url",
+            "push_key",
             "registration",
             "setup_code_required",
             "started_at",

@@ -1,5 +1,6 @@
 //! Grants: what somebody else than the owner sees of a server, and may do to it.
 
+mod alerts;
 mod lists;
 mod sockets;
 mod teams;

@@ -258,7 +258,7 @@ test('the fleet is in order for who hears it, and its servers are a few tabs awa
   await page.keyboard.press('Tab');
   await expect(page.getByRole('link', { name: 'rack-000' })).toBeFocused();
 
-  // Tags are one stop, whose arrows go on.
+  // Tags are one stop, in which arrows move.
   const tags = page.getByRole('group', { name: t.fleet.tags() });
   await tags.getByRole('button', { name: 'a' }).focus();
   await page.keyboard.press('ArrowRight');

@@ -55,7 +55,10 @@ test('an invitation makes one account where registration is closed', async ({ pa
   await site.stop();
 });
 
-test('a disabled account is out, and a deleted one leaves its servers to the chosen account', async ({ page, alone }) => {
+test('a disabled account is out, and a deleted one leaves its servers to the chosen account', async ({
+  page,
+  alone,
+}) => {
   const admin = await administer(page, alone);
   const colleague = await alone.account();
   const server = await alone.server(colleague, 'left-behind');

@@ -27,8 +27,9 @@ use crate::auth::access::Action;
 use crate::change::Change;
 use crate::effects;
 use crate::state::State;
-use crate::store::{Alert, AlertFilter, Caller};
+use crate::store::{Alert, AlertFilter, Caller, Reach};
 use out::{AlertDetailOut, AlertOut, AlertSummaryOut};
+use reach::{expect_allowed, owner_listed};
 use words::{AlertStatusIn, MetricTypeIn, SeverityIn};
 
 /// How often a change is tried when others change the same row at the same time.
@@ -68,7 +69,8 @@ fn ends_after_start(query: AlertsQuery, _: ValuePointerRef<'_>) -> Result<Alerts
 
 /// List your alerts
 ///
-/// Newest first. `since` and `until` select the alerts that were unresolved at any time between them.
+/// Newest first. With `server_id` also those of a server that is shared with you. `since` and `until` select the alerts that
+/// were unresolved at any time between them.
 #[api_v2_operation(tags(Alerts), operation_id = "list_alerts")]
 pub async fn list(ask: Checked<SignedIn, AlertsQuery>) -> Result<Listed<AlertOut>, ApiError> {
     let query = ask.query;
@@ -82,7 +84,8 @@ pub async fn list(ask: Checked<SignedIn, AlertsQuery>) -> Result<Listed<AlertOut
         until: query.until.map(|TimeParam(until)| until),
     };
     let wanted = page(query.limit, query.offset);
-    let found = ask.state.store.list_alerts(ask.subject.caller.user_id, filter, wanted).await?;
+    let owner_id = owner_listed(&ask.state, &ask.subject.caller, filter.server_id).await?;
+    let found = ask.state.store.list_alerts(owner_id, filter, wanted).await?;
     Ok(Listed { items: found.items.iter().map(AlertOut::from).collect(), total: found.total })
 }
 
@@ -133,10 +136,11 @@ pub async fn resolve(ask: Checked<CallerAt<IdPath>>) -> Result<Json<AlertOut>, A
     changed.await?.map(|alert| Json(AlertOut::from(&alert))).ok_or_else(not_found)
 }
 
-/// The alert, if it belongs to the caller and they may do this to its server.
+/// The alert, if the caller may do this to its server.
 async fn find(state: &State, caller: &Caller, id: Uuid, action: Action) -> Result<Alert, ApiError> {
-    let alert = state.store.find_alert(caller.user_id, id).await?.ok_or_else(not_found)?;
-    state.accounts.access.server(caller, alert.server_id, action).await?;
+    let alert = state.store.find_alert(id).await?.ok_or_else(not_found)?;
+    let reach = Reach { server_id: Some(alert.server_id), tag: None };
+    expect_allowed(state, caller, (alert.owner_id, &reach), action, not_found).await?;
     Ok(alert)
 }
 

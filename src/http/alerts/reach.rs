@@ -2,8 +2,8 @@
 
 use uuid::Uuid;
 
-use crate::auth::access::Action;
-use crate::http::error::ApiError;
+use crate::auth::access::{AccessError, Action};
+use crate::http::error::{ApiError, ErrorCode};
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::{Clearable, Reference, Tag};
 use crate::http::extract::given::Given;
@@ -81,5 +81,50 @@ pub async fn owner_of(state: &State, caller: &Caller, reach: &Reach, action: Act
     match reach.server_id {
         Some(server_id) => Ok(state.accounts.access.server(caller, server_id, action).await?.owner_id()),
         None => Ok(caller.user_id),
+    }
+}
+
+/// Checks that the caller may do this to something with this reach. What they may not see does not exist for them: `not_found`.
+pub async fn expect_allowed(
+    state: &State,
+    caller: &Caller,
+    (owner_id, reach): (Uuid, &Reach),
+    action: Action,
+    not_found: fn() -> ApiError,
+) -> Result<(), ApiError> {
+    match reach.server_id {
+        Some(server_id) => match state.accounts.access.server(caller, server_id, action).await {
+            Ok(_) => Ok(()),
+            Err(AccessError::NotFound) => Err(not_found()),
+            Err(error @ (AccessError::Forbidden | AccessError::Store(_))) => Err(error.into()),
+        },
+        None if owner_id == caller.user_id => Ok(()),
+        None => Err(not_found()),
+    }
+}
+
+/// The owner of new servers of something that belongs to `owner_id`, if the caller may do this to them. It stays with its owner:
+/// who manages one server must not make a rule for other servers of its owner.
+pub async fn expect_same_owner(
+    state: &State,
+    caller: &Caller,
+    (owner_id, reach): (Uuid, &Reach),
+    action: Action,
+) -> Result<(), ApiError> {
+    if owner_of(state, caller, reach, action).await? == owner_id {
+        Ok(())
+    } else {
+        Err(ApiError::code(ErrorCode::Forbidden))
+    }
+}
+
+/// Whose alerts, thresholds and silences a list has: for one server those of its owner, otherwise the caller's own.
+pub async fn owner_listed(state: &State, caller: &Caller, server_id: Option<Uuid>) -> Result<Uuid, ApiError> {
+    let Some(server_id) = server_id else { return Ok(caller.user_id) };
+    match state.accounts.access.server(caller, server_id, Action::See).await {
+        Ok(access) => Ok(access.owner_id()),
+        // The list is as empty as for a server that does not exist.
+        Err(AccessError::NotFound) => Ok(caller.user_id),
+        Err(error @ (AccessError::Forbidden | AccessError::Store(_))) => Err(error.into()),
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
-use super::reach::owner_of;
+use super::reach::{expect_allowed, expect_same_owner, owner_listed, owner_of};
 use super::silence_in::{SilenceIn, SilencePatchIn, WEEKDAYS};
 use super::{TRIES, in_body};
 use crate::alerts::silence::holds_until;
@@ -120,11 +120,12 @@ pub struct SilencesQuery {
 
 /// List your silences
 ///
-/// Newest first.
+/// Newest first. With `server_id` also those of a server that is shared with you.
 #[api_v2_operation(tags(Alerts), operation_id = "list_silences")]
 pub async fn list(ask: Checked<SignedIn, SilencesQuery>) -> Result<Listed<SilenceOut>, ApiError> {
     let (server_id, wanted) = (ask.query.server_id.map(|IdParam(id)| id), page(ask.query.limit, ask.query.offset));
-    let found = ask.state.store.list_silences(ask.subject.caller.user_id, server_id, wanted).await?;
+    let owner_id = owner_listed(&ask.state, &ask.subject.caller, server_id).await?;
+    let found = ask.state.store.list_silences(owner_id, server_id, wanted).await?;
     Ok(Listed { items: found.items.into_iter().map(SilenceOut::from).collect(), total: found.total })
 }
 
@@ -165,7 +166,7 @@ pub async fn update(
         for _ in 0..TRIES {
             let found = find(&state, &caller, path.id.0, Action::Respond).await?;
             let terms = patch.clone().applied_to(found.clone().into(), state.clock.now()).map_err(in_body)?;
-            owner_of(&state, &caller, &terms.reach, Action::Respond).await?;
+            expect_same_owner(&state, &caller, (found.owner_id, &terms.reach), Action::Respond).await?;
             if let Some(changed) = state.store.change_silence(&found, terms, actor.clone()).await? {
                 effects::commit(&state, Change::NotificationsChanged).await;
                 return Ok(Json(changed.into()));
@@ -192,9 +193,9 @@ pub async fn delete(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
 }
 
 async fn find(state: &State, caller: &Caller, id: Uuid, action: Action) -> Result<Silence, ApiError> {
-    let silence = state.store.find_silence(caller.user_id, id).await?.ok_or_else(not_found)?;
+    let silence = state.store.find_silence(id).await?.ok_or_else(not_found)?;
     let reach = Reach { server_id: silence.server_id, tag: silence.tag.clone() };
-    owner_of(state, caller, &reach, action).await?;
+    expect_allowed(state, caller, (silence.owner_id, &reach), action, not_found).await?;
     Ok(silence)
 }
 

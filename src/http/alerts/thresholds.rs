@@ -6,7 +6,7 @@ use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::reach::owner_of;
+use super::reach::{expect_allowed, expect_same_owner, owner_listed, owner_of};
 use super::threshold_in::{ThresholdIn, ThresholdPatchIn};
 use super::words::{ComparisonOut, MetricTypeIn, MetricTypeOut, SeverityOut, TroubleOut};
 use super::{TRIES, in_body};
@@ -90,7 +90,7 @@ pub struct ThresholdsQuery {
 
 /// List your thresholds
 ///
-/// Newest first.
+/// Newest first. With `server_id` also those of a server that is shared with you.
 #[api_v2_operation(tags(Alerts), operation_id = "list_thresholds")]
 pub async fn list(ask: Checked<SignedIn, ThresholdsQuery>) -> Result<Listed<ThresholdOut>, ApiError> {
     let query = ask.query;
@@ -100,7 +100,8 @@ pub async fn list(ask: Checked<SignedIn, ThresholdsQuery>) -> Result<Listed<Thre
         metric_type: query.metric_type.map(|MetricTypeIn(metric)| metric.word()),
     };
     let wanted = page(query.limit, query.offset);
-    let found = ask.state.store.list_thresholds(ask.subject.caller.user_id, filter, wanted).await?;
+    let owner_id = owner_listed(&ask.state, &ask.subject.caller, filter.server_id).await?;
+    let found = ask.state.store.list_thresholds(owner_id, filter, wanted).await?;
     Ok(Listed { items: found.items.into_iter().map(ThresholdOut::from).collect(), total: found.total })
 }
 
@@ -146,8 +147,9 @@ pub async fn update(
         for _ in 0..TRIES {
             let found = find(&state, &caller, path.id.0, Action::Manage).await?;
             let terms = patch.clone().applied_to(found.clone().into()).map_err(in_body)?;
-            let owner_id = owner_of(&state, &caller, &terms.reach, Action::Manage).await?;
-            let before = Change::of_rules(found.owner_id, &reach_of(&found));
+            let owner_id = found.owner_id;
+            expect_same_owner(&state, &caller, (owner_id, &terms.reach), Action::Manage).await?;
+            let before = Change::of_rules(owner_id, &reach_of(&found));
             let after = Change::of_rules(owner_id, &terms.reach);
             let changed = state.store.change_threshold(&found, terms, actor.clone()).await;
             if after != before {
@@ -179,8 +181,8 @@ pub async fn delete(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
 }
 
 async fn find(state: &State, caller: &Caller, id: Uuid, action: Action) -> Result<Threshold, ApiError> {
-    let threshold = state.store.find_threshold(caller.user_id, id).await?.ok_or_else(not_found)?;
-    owner_of(state, caller, &reach_of(&threshold), action).await?;
+    let threshold = state.store.find_threshold(id).await?.ok_or_else(not_found)?;
+    expect_allowed(state, caller, (threshold.owner_id, &reach_of(&threshold)), action, not_found).await?;
     Ok(threshold)
 }
 

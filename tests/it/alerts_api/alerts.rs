@@ -269,7 +269,7 @@ async fn alerts_that_wait_for_a_silence_are_checked_when_it_is_deleted() {
         let waiting = raised(&site, &threshold, site.server_id, "warning");
         let waiting = open(&site, Alert { is_silenced: true, notify_at: Some(ends_at.into()), ..waiting }).await;
         let looked_at = async || {
-            let alert = site.service.state.store.find_alert(site.owner.id, waiting.id).await.unwrap().unwrap();
+            let alert = site.service.state.store.find_alert(waiting.id).await.unwrap().unwrap();
             alert.notify_at.map(Timestamp::from)
         };
         assert_eq!(looked_at().await, Some(ends_at));

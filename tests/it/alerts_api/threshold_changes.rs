@@ -10,7 +10,7 @@ use crate::support::{eventually, text_of, uuid_of};
 /// Since when the threshold applies, as stored.
 async fn armed_at(site: &Site, threshold: &Value) -> Timestamp {
     let id = uuid_of(&threshold["id"]);
-    let row = site.service.state.store.find_threshold(site.owner.id, id).await.unwrap();
+    let row = site.service.state.store.find_threshold(id).await.unwrap();
     row.unwrap().armed_at.into()
 }
 

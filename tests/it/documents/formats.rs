@@ -32,7 +32,7 @@ const KEYS: [(&str, &[&str]); 4] = [
             "server_idle_timeout",
         ],
     ),
-    ("Service", &["CPUQuota", "Environment", "EnvironmentFile", "LimitNOFILE", "MemoryMax"]),
+    ("Service", &["CPUQuota", "Environment", "EnvironmentFile", "LimitNOFILE", "LoadCredential", "MemoryMax"]),
     ("Unit", &["After", "Requires", "Wants"]),
 ];
 

@@ -173,7 +173,7 @@ async fn what_waits_for_a_channel_that_ends_is_given_up_with_it() {
 }
 
 #[actix_web::test]
-async fn a_subscription_that_was_renewed_meanwhile_is_not_ended_and_gets_the_message() {
+async fn a_subscription_that_has_been_renewed_is_not_ended_and_gets_the_message() {
     let scene = Scene::set().await;
     let service = PushService::healthy().await;
     let (_, channel) = browser_on(&scene, &service).await;

@@ -54,7 +54,7 @@ async fn a_push_service_learns_who_sends_and_the_browser_what() {
 }
 
 #[tokio::test]
-async fn an_address_without_https_is_not_told_to_push_services() {
+async fn push_services_do_not_learn_an_address_without_https() {
     let (service, browser) = (PushService::healthy().await, Browser::new());
     for public_url in [None, Some("http://signalbox.lan")] {
         let sender = pushing(&service, public_url);

@@ -10,7 +10,7 @@ function bar(count: number): HTMLElement {
 
 const stops = (of: HTMLElement) => [...of.querySelectorAll('button')].map((button) => button.tabIndex);
 
-it('is one stop for the Tab key, and arrows go on from there', () => {
+it('is one stop for the Tab key, and arrows move from there', () => {
   const buttons = bar(3);
   const leave = roving(buttons);
   expect(stops(buttons)).toEqual([0, -1, -1]);

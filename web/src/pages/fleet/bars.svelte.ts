@@ -63,7 +63,7 @@ class Bars {
     // What cannot be reached is asked for again by who still looks at it.
     if (fleet.isCut) return this.#wanted.clear();
     this.#isReading = true;
-    // What came into sight last is looked at now. What was scrolled past long ago asks again when it is seen again.
+    // What came into sight last is requested now. What was scrolled past long ago asks again when it is seen again.
     const rows = [...this.#wanted].slice(-AT_ONCE);
     for (const row of rows) this.#wanted.delete(row);
     if (this.#wanted.size > MAX_WANTED) this.#wanted.clear();

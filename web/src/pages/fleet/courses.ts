@@ -106,7 +106,7 @@ class Courses {
 
   async #readWanted(): Promise<void> {
     this.#timer = undefined;
-    // What came into sight last is looked at now.
+    // What came into sight last is requested now.
     const rows = [...this.#wanted].slice(-MAX_IDS);
     this.#wanted.clear();
     for (const row of rows) this.#read.add(row);
