@@ -26,6 +26,10 @@ pub enum Change {
     UserRenamed {
         user_id: Uuid,
     },
+    /// The operator removed the user's second factors, and their logins have ended.
+    SecondFactorReset {
+        user_id: Uuid,
+    },
     ServerDeleted {
         server_id: Uuid,
         owner_id: Uuid,
@@ -52,13 +56,14 @@ pub enum Change {
 
 impl Change {
     /// The actions of the audit log that are changes.
-    pub const ACTIONS: [&str; 17] = [
+    pub const ACTIONS: [&str; 18] = [
         action::API_KEY_REVOKE,
         action::LOGOUT,
         action::SESSION_END,
         action::PASSWORD_CHANGE,
         action::PASSWORD_RESET,
         action::PROFILE_UPDATE,
+        action::SECOND_FACTOR_RESET,
         action::SERVER_CREATE,
         action::SERVER_UPDATE,
         action::SERVER_DELETE,
@@ -88,6 +93,7 @@ impl Change {
                 Self::PasswordChanged { user_id: owner_id, ended: Vec::new() }
             }
             action::PROFILE_UPDATE => Self::UserRenamed { user_id: owner_id },
+            action::SECOND_FACTOR_RESET => Self::SecondFactorReset { user_id: owner_id },
             action::SERVER_DELETE => Self::ServerDeleted { server_id: server_id?, owner_id },
             action::SERVER_CREATE | action::SERVER_UPDATE => Self::ServerChanged { server_id: server_id?, owner_id },
             // The entry names only the server that it is for now; the previous one is also among the owner's servers.

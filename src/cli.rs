@@ -2,6 +2,7 @@
 
 mod import;
 mod limits;
+mod proofs;
 mod values;
 
 use std::net::SocketAddr;
@@ -105,7 +106,9 @@ pub enum AuditCommand {
 #[derive(Debug, Subcommand)]
 pub enum UserCommand {
     /// Give a user a new random password, and end their sessions
-    ResetPassword(ResetPasswordArgs),
+    ResetPassword(UserArgs),
+    /// Remove a user's authenticator app, recovery codes and passkeys, and end their sessions
+    ResetSecondFactor(UserArgs),
 }
 
 /// What every command that opens the database needs.
@@ -156,6 +159,8 @@ pub struct ServeArgs {
     /// Who can create an account; closed: only the first account can be created
     #[arg(long, env = "SIGNALBOX_REGISTRATION", value_name = "MODE", value_enum, default_value = "open")]
     pub registration: Registration,
+    #[command(flatten)]
+    pub proofs: proofs::ProofArgs,
     /// The web interface; off: the API only
     #[arg(long, env = "SIGNALBOX_WEB", value_name = "SWITCH", value_enum, default_value = "on")]
     pub web: WebInterface,
@@ -175,7 +180,7 @@ pub struct ServeArgs {
     /// File with the secret that signs tokens, at least 32 bytes [default: generated in the data directory]
     #[arg(long, env = "SIGNALBOX_JWT_SECRET_FILE", value_name = "FILE", help_heading = heading::SECRETS)]
     pub jwt_secret_file: Option<PathBuf>,
-    /// File with the key that encrypts notification channels, at least 32 bytes [default: generated in the data directory]
+    /// File with the key that encrypts notification channels and secrets of authenticator apps, at least 32 bytes [default: generated in the data directory]
     #[arg(long, env = "SIGNALBOX_ENCRYPTION_KEY_FILE", value_name = "FILE", help_heading = heading::SECRETS)]
     pub encryption_key_file: Option<PathBuf>,
     /// NATS servers that connect several instances, separated by commas: nats://user:password@host:port or tls://...
@@ -309,7 +314,7 @@ pub struct MigrateArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct ResetPasswordArgs {
+pub struct UserArgs {
     /// User name or e-mail address
     pub name: String,
     #[command(flatten)]
@@ -359,6 +364,8 @@ impl ServeArgs {
             jwt_secret_file: self.jwt_secret_file,
             registration: self.registration,
             web: self.web,
+            second_factor: self.proofs.second_factor,
+            step_up: self.proofs.step_up(),
             allowed_origins: self.allowed_origins,
             password_iterations: self.password_iterations,
             install_dir: self.install_dir,

@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::address::{authority_of, host_of, is_loopback};
+pub use crate::auth::factors::SecondFactorPolicy;
 pub use crate::bus::nats::NatsConfig;
 use crate::install::Limits;
 pub use crate::metrics::archive::{Retention, Schedule};
@@ -42,6 +43,10 @@ pub struct Config {
     pub jwt_secret_file: Option<PathBuf>,
     pub registration: Registration,
     pub web: WebInterface,
+    /// Who must have proved a second factor.
+    pub second_factor: SecondFactorPolicy,
+    /// How long a proof of identity counts for commands, terminals and keys; none if it counts as long as its login.
+    pub step_up: Option<Duration>,
     /// Origins of other web pages whose scripts may open WebSockets, and use the refresh token's cookie as far as their
     /// browser lets them.
     pub allowed_origins: Vec<String>,
@@ -200,6 +205,8 @@ impl Config {
             jwt_secret_file: None,
             registration: Registration::Open,
             web: WebInterface::On,
+            second_factor: SecondFactorPolicy::Off,
+            step_up: None,
             allowed_origins: Vec::new(),
             password_iterations: PASSWORD_ITERATIONS,
             install_dir: None,

@@ -22,7 +22,8 @@ pub async fn apply(state: &State, change: Change) {
             ended.into_iter().for_each(|login_id| logins.ended(login_id));
             logins.look_at(user_id).await;
         }
-        Change::UserRenamed { user_id } => state.accounts.logins.renamed(user_id),
+        Change::UserRenamed { user_id } => state.accounts.logins.forget(user_id),
+        Change::SecondFactorReset { user_id } => state.accounts.logins.look_at(user_id).await,
         Change::ServerDeleted { server_id, owner_id } => {
             // First, so that nobody can get access again; then everything that is still open ends.
             state.accounts.access.forget(server_id);

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use signalbox::admin::AdminError;
 use signalbox::audit::chain::hex;
 use signalbox::cli::{
-    AuditCommand, BackupArgs, Cli, Command, DemoArgs, HealthArgs, ImportCommand, MigrateArgs, ResetPasswordArgs,
-    ServeArgs, SqliteToPostgresArgs, UserCommand, VerifyArgs,
+    AuditCommand, BackupArgs, Cli, Command, DemoArgs, HealthArgs, ImportCommand, MigrateArgs, ServeArgs,
+    SqliteToPostgresArgs, UserArgs, UserCommand, VerifyArgs,
 };
 use signalbox::health::{self, HealthError};
 use signalbox::startup::Application;
@@ -93,6 +93,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Migrate(args)) => migrate(args).await,
         Some(Command::Import(ImportCommand::SqliteToPostgres(args))) => import(args).await,
         Some(Command::User(UserCommand::ResetPassword(args))) => reset_password(args).await,
+        Some(Command::User(UserCommand::ResetSecondFactor(args))) => reset_second_factor(args).await,
         Some(Command::Audit(AuditCommand::Verify(args))) => verify_audit(args).await,
     }
 }
@@ -141,10 +142,17 @@ async fn import(args: SqliteToPostgresArgs) -> anyhow::Result<()> {
     Ok(imported.audit().map_err(AdminError::AuditBroken)?)
 }
 
-async fn reset_password(args: ResetPasswordArgs) -> anyhow::Result<()> {
+async fn reset_password(args: UserArgs) -> anyhow::Result<()> {
     observe::init_logs(&args.data.log, args.data.log_format)?;
     let password = admin::reset_password(&args.data.config(), &args.name).await?;
     say(&format!("new password for {}: {password}", args.name))
+}
+
+async fn reset_second_factor(args: UserArgs) -> anyhow::Result<()> {
+    observe::init_logs(&args.data.log, args.data.log_format)?;
+    let removed = admin::reset_second_factor(&args.data.config(), &args.name).await?;
+    let app = if removed.totp { "yes" } else { "no" };
+    say(&format!("removed from {}: authenticator app: {app}, passkeys: {}", args.name, removed.passkeys))
 }
 
 async fn verify_audit(args: VerifyArgs) -> anyhow::Result<()> {

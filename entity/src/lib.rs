@@ -22,12 +22,16 @@ pub mod login;
 pub mod millis;
 pub mod notification;
 pub mod notification_channel;
+pub mod passkey;
+pub mod recovery_code;
 pub mod sample;
 pub mod series_help;
 pub mod server;
 pub mod server_event;
 pub mod server_tag;
 pub mod silence;
+pub mod spent_challenge;
+pub mod totp;
 pub mod user;
 pub mod view;
 

@@ -29,6 +29,7 @@ mod m20261126_000011_alert_buckets;
 mod m20261127_000012_series_help;
 mod m20261127_000012_series_thresholds;
 mod m20261127_000013_views;
+mod m20261128_000016_factors;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -58,6 +59,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261127_000012_series_help::Migration),
             Box::new(m20261127_000012_series_thresholds::Migration),
             Box::new(m20261127_000013_views::Migration),
+            Box::new(m20261128_000016_factors::Migration),
         ]
     }
 }

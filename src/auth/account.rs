@@ -9,19 +9,20 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::access::Access;
+use super::factors::{FactorError, Factors};
 use super::logins::Logins;
 use super::password::{Asker, PasswordError, Passwords, Verdict};
 use super::refusals::Refusals;
 use super::setup::{Setup, SetupError, Via};
 use super::token::{TokenError, TokenKind, Tokens};
 use crate::audit::{Actor, Entry, Outcome, action};
-use crate::store::{Caller, NewLogin, NewUser, Registration, Rotation, Store, StoreError, TokenRotation, User};
+use crate::store::{Caller, Means, NewLogin, NewUser, Registration, Rotation, Store, StoreError, TokenRotation, User};
 
 /// Longer user agents are cut: the text is only shown to its owner.
 const MAX_USER_AGENT: usize = 256;
 
 /// Password changes take turns, whichever connection they arrive on.
-const NO_CONNECTION: u16 = 0;
+pub(super) const NO_CONNECTION: u16 = 0;
 
 /// Creates and ends sign-ins.
 #[derive(Clone)]
@@ -32,6 +33,7 @@ pub struct Accounts {
     pub tokens: Tokens,
     pub passwords: Passwords,
     pub logins: Logins,
+    pub factors: Factors,
     pub refusals: Refusals,
     pub registration: Registration,
     pub setup: Setup,
@@ -72,6 +74,8 @@ pub struct TokenPair {
 pub enum AccountError {
     #[error("wrong user name or password")]
     InvalidCredentials,
+    #[error("the account needs a code of its authenticator app")]
+    OtpRequired,
     #[error("this refresh token was used before; the session has ended")]
     TokenReused,
     #[error("the session has ended")]
@@ -82,6 +86,8 @@ pub enum AccountError {
     Token(#[from] TokenError),
     #[error(transparent)]
     Password(#[from] PasswordError),
+    #[error(transparent)]
+    Factor(#[from] FactorError),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -118,14 +124,21 @@ impl Accounts {
         let new = NewUser { password_hash, ..new };
         let address = origin.address.clone();
         // Created with the account, so that the caller gets no error once the account exists.
-        let (login, pair) = self.begin_login(new.id, &new.username, origin)?;
+        let (login, pair) = self.begin_login(new.id, &new.username, Means::Password, origin)?;
         let user = self.store.create_user(new, self.registration, &address, Some(login)).await?;
         self.passwords.remember(user.id, &password);
         Ok((user, pair))
     }
 
-    /// Signs in by user name or e-mail address. A wrong name takes as long as a wrong password.
-    pub async fn login(&self, name: &str, password: SecretString, origin: Origin) -> Result<TokenPair, AccountError> {
+    /// Signs in by user name or e-mail address. A wrong name takes as long as a wrong password. `otp` is a code of the
+    /// account's authenticator app or a recovery code, if it has any.
+    pub async fn login(
+        &self,
+        name: &str,
+        password: SecretString,
+        otp: Option<SecretString>,
+        origin: Origin,
+    ) -> Result<TokenPair, AccountError> {
         let user = self.store.find_user_by_name(name).await?;
         let stored = user.as_ref().map(|user| user.password_hash.clone());
         let asker = origin.asker(name, user.as_ref());
@@ -136,8 +149,9 @@ impl Accounts {
             self.refused(Entry::new(action::LOGIN, user.id, actor));
             return Err(AccountError::InvalidCredentials);
         }
+        let means = self.second_step(&user, otp.as_ref(), &origin).await?;
         // First, because it detects a password change since the verification by comparing with the verified hash.
-        let pair = self.sign_in(&user, origin).await?;
+        let pair = self.sign_in(&user, means, origin).await?;
         if let Verdict::RightButWeak(hash) = verdict
             && let Err(error) = self.store.rehash_password(user.id, &user.password_hash, hash).await
         {
@@ -215,7 +229,7 @@ impl Accounts {
 
     /// Writes a wrong password to the audit log, in a separate task: if the answer waited for that, its time would
     /// reveal that the user exists.
-    fn refused(&self, entry: Entry) {
+    pub(super) fn refused(&self, entry: Entry) {
         if !self.refusals.is_news(entry.owner_id, &entry.actor.address, Instant::now()) {
             return;
         }
@@ -228,17 +242,18 @@ impl Accounts {
     }
 
     /// Signs in the caller whose password matched the hash of `user`.
-    async fn sign_in(&self, user: &User, origin: Origin) -> Result<TokenPair, AccountError> {
-        let (login, pair) = self.begin_login(user.id, &user.username, origin)?;
+    async fn sign_in(&self, user: &User, means: Means, origin: Origin) -> Result<TokenPair, AccountError> {
+        let (login, pair) = self.begin_login(user.id, &user.username, means, origin)?;
         let login = self.store.create_login(&login, &user.password_hash).await?;
         login.map(|_| pair).ok_or(AccountError::InvalidCredentials)
     }
 
     /// A new login and its tokens, both created before the login is stored: nothing can fail after that.
-    fn begin_login(
+    pub(super) fn begin_login(
         &self,
         user_id: Uuid,
         username: &str,
+        means: Means,
         origin: Origin,
     ) -> Result<(NewLogin, TokenPair), AccountError> {
         let now = self.tokens.now();
@@ -250,6 +265,7 @@ impl Accounts {
             expires_at: self.refresh_expiry(now),
             user_agent: origin.user_agent.chars().take(MAX_USER_AGENT).collect(),
             address: origin.address,
+            means,
             now,
         };
         let pair = self.pair(user_id, new.id, new.refresh_token, now)?;

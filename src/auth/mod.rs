@@ -2,20 +2,26 @@
 //!
 //! `password` and `token` have the cryptography, `logins` the active sign-ins, `api_key` the agents' keys; `machines`
 //! detects two machines with one key, and `access` is the only place that decides who may do what to which server.
+//! `totp`, `recovery` and `webauthn` verify second factors, `factors` decides who needs one, and `proof` what they prove.
 
 pub mod access;
 pub mod account;
 pub mod api_key;
+pub mod factors;
 #[doc(hidden)]
 pub mod fuzzing;
 mod hints;
 pub mod logins;
 pub mod machines;
 pub mod password;
+pub mod proof;
+mod recovery;
 pub mod refusals;
 pub mod secret;
 pub mod setup;
 pub mod token;
+pub mod totp;
 mod verified;
+pub mod webauthn;
 
 pub use crate::store::Caller;

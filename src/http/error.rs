@@ -1,5 +1,6 @@
 //! Errors as the client gets them: a status, a sentence and an error code from a closed set.
 
+mod identity;
 mod meaning;
 
 use std::borrow::Cow;
@@ -15,10 +16,6 @@ use signalbox_protocol::agent::RequestError;
 
 use super::extract::fault::{Fault, Faults};
 use crate::auth::access::AccessError;
-use crate::auth::account::AccountError;
-use crate::auth::password::PasswordError;
-use crate::auth::setup::SetupError;
-use crate::auth::token::TokenError;
 use crate::docker::DockerError;
 use crate::memory::OverBudget;
 use crate::metrics::query::HistoryError;
@@ -45,12 +42,15 @@ pub enum ErrorCode {
     BadRequest,
     QuotaExceeded,
     LoginFailed,
+    OtpRequired,
     NotAuthenticated,
     TokenInvalid,
     TokenExpired,
     TokenRevoked,
     TokenReused,
     Forbidden,
+    SecondFactorRequired,
+    StepUpRequired,
     RegistrationClosed,
     SetupRequired,
     OriginNotAllowed,
@@ -66,7 +66,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for the OpenAPI document and its test.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 33] = [
         Self::AgentDisconnected,
         Self::AgentOffline,
         Self::AgentTimeout,
@@ -80,12 +80,15 @@ impl ErrorCode {
         Self::BadRequest,
         Self::QuotaExceeded,
         Self::LoginFailed,
+        Self::OtpRequired,
         Self::NotAuthenticated,
         Self::TokenInvalid,
         Self::TokenExpired,
         Self::TokenRevoked,
         Self::TokenReused,
         Self::Forbidden,
+        Self::SecondFactorRequired,
+        Self::StepUpRequired,
         Self::RegistrationClosed,
         Self::SetupRequired,
         Self::OriginNotAllowed,
@@ -117,6 +120,7 @@ impl ErrorCode {
             Self::BadRequest => (S::BAD_REQUEST, "bad_request", "The request could not be understood"),
             Self::QuotaExceeded => (S::BAD_REQUEST, "quota_exceeded", "The account's quota is reached"),
             Self::LoginFailed => (S::UNAUTHORIZED, "invalid_credentials", "Wrong user name or password"),
+            Self::OtpRequired => (S::UNAUTHORIZED, "otp_required", "Enter the code of your authenticator app"),
             Self::NotAuthenticated => (S::UNAUTHORIZED, "not_authenticated", "Not authenticated"),
             Self::TokenInvalid => (S::UNAUTHORIZED, "token_invalid", "The token is not valid"),
             Self::TokenExpired => (S::UNAUTHORIZED, "token_expired", "The token has expired"),
@@ -125,6 +129,10 @@ impl ErrorCode {
                 (S::UNAUTHORIZED, "token_reused", "This refresh token was used before; the session has ended")
             }
             Self::Forbidden => (S::FORBIDDEN, "forbidden", "You are not allowed to do this"),
+            Self::SecondFactorRequired => {
+                (S::FORBIDDEN, "second_factor_required", "Set up a second factor, or prove the one that you have")
+            }
+            Self::StepUpRequired => (S::FORBIDDEN, "step_up_required", "Prove again who you are"),
             Self::RegistrationClosed => (S::FORBIDDEN, "registration_closed", "Registration is closed"),
             Self::SetupRequired => (S::FORBIDDEN, "setup_required", "The first account needs the setup code"),
             Self::OriginNotAllowed => {
@@ -326,28 +334,6 @@ impl From<Full> for ApiError {
 impl From<OverBudget> for ApiError {
     fn from(_: OverBudget) -> Self {
         Self::code(ErrorCode::Busy)
-    }
-}
-
-impl From<AccountError> for ApiError {
-    fn from(error: AccountError) -> Self {
-        match error {
-            AccountError::InvalidCredentials => Self::code(ErrorCode::LoginFailed),
-            AccountError::TokenReused => Self::code(ErrorCode::TokenReused),
-            AccountError::SessionEnded => Self::code(ErrorCode::TokenRevoked),
-            AccountError::Setup(error) => {
-                let code = match error {
-                    SetupError::Missing | SetupError::Wrong => ErrorCode::SetupRequired,
-                    SetupError::TooMany => ErrorCode::Busy,
-                };
-                Self::Refused { code, detail: error.to_string().into() }
-            }
-            AccountError::Token(TokenError::Expired) => Self::code(ErrorCode::TokenExpired),
-            AccountError::Token(TokenError::Invalid) => Self::code(ErrorCode::TokenInvalid),
-            AccountError::Password(PasswordError::Busy(_)) => Self::code(ErrorCode::Busy),
-            AccountError::Password(PasswordError::Failed(_)) => Self::internal(error),
-            AccountError::Store(error) => error.into(),
-        }
     }
 }
 

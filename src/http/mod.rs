@@ -11,6 +11,7 @@ mod docker;
 mod docs;
 pub mod error;
 pub mod extract;
+mod factors;
 mod field_out;
 mod fleet_availability;
 #[doc(hidden)]
@@ -54,6 +55,7 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     logs::routes,
     auth::routes,
     sessions::routes,
+    factors::routes,
     quotas::routes,
     fleet_availability::routes,
     servers::routes,

@@ -13,6 +13,15 @@ impl ErrorCode {
             Self::BadRequest => "The service could not understand the request",
             Self::QuotaExceeded => "The account's quota is reached; `detail` names the flag",
             Self::LoginFailed => "The user name or the password is wrong",
+            Self::OtpRequired => {
+                "The password is right, and the account needs a code of its authenticator app too: `otp`"
+            }
+            Self::SecondFactorRequired => {
+                "The service asks for a second factor that this session has not proved: set one up, or `POST /auth/step-up`"
+            }
+            Self::StepUpRequired => {
+                "The session's last proof of identity is too old: `POST /auth/step-up`, then try again"
+            }
             Self::NotAuthenticated => "The request has no token",
             Self::HostNotAllowed => "The service does not answer under this host name",
             Self::NotFound => "It does not exist, or belongs to somebody else",

@@ -10,6 +10,7 @@ pub mod fault;
 pub mod field;
 pub mod given;
 pub mod param;
+mod proof;
 mod subject;
 mod text;
 
@@ -28,6 +29,7 @@ pub use text::query as parse_query;
 
 pub use body::{Body, Form, Json, MAX_BODY, NoBody, OptionalJson};
 use fault::{Faults, Part};
+pub use proof::{Recent, Unproved, check_recent};
 pub use subject::{
     Anyone, CallerAt, IdPath, Manage, NoPath, OnServer, Operate, Read, ServerIdPath, ServerPath, SignedIn, Subject,
     bearer_token, find_caller,
