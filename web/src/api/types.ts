@@ -8,6 +8,7 @@ export type ServerStatus = Server['status'];
 export type AgentInfo = NonNullable<Server['agent']>;
 export type Alert = Schemas['AlertOut'];
 export type Profile = Schemas['ProfileOut'];
+export type Passkey = Schemas['PasskeyOut'];
 export type TokenPair = Schemas['TokenPairOut'];
 export type Snapshot = Schemas['SnapshotOut'];
 export type SeriesName = Schemas['NamesOut']['names'][number];
