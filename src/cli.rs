@@ -3,6 +3,7 @@
 mod import;
 mod limits;
 mod proofs;
+mod user;
 mod values;
 
 use std::net::SocketAddr;
@@ -24,6 +25,7 @@ use crate::networks::network;
 use crate::observe::LogFormat;
 use crate::store::{DatabaseSettings, POSTGRES_CONNECTIONS, Pooler};
 pub use import::{ImportCommand, SqliteToPostgresArgs};
+pub use user::{UserArgs, UserCommand};
 use values::{days, directory, hash, listen, log_filter, origin, public_url, secret, subject, whole};
 
 /// Headings of `--help`, and of the tables in docs/reference/flags.md.
@@ -101,14 +103,6 @@ pub enum Command {
 pub enum AuditCommand {
     /// Check that nothing in the audit log was changed, moved or removed, also while the service runs
     Verify(VerifyArgs),
-}
-
-#[derive(Debug, Subcommand)]
-pub enum UserCommand {
-    /// Give a user a new random password, and end their sessions
-    ResetPassword(UserArgs),
-    /// Remove a user's authenticator app, recovery codes and passkeys, and end their sessions
-    ResetSecondFactor(UserArgs),
 }
 
 /// What every command that opens the database needs.
@@ -309,14 +303,6 @@ pub struct BackupArgs {
 
 #[derive(Debug, Args)]
 pub struct MigrateArgs {
-    #[command(flatten)]
-    pub data: DataArgs,
-}
-
-#[derive(Debug, Args)]
-pub struct UserArgs {
-    /// User name or e-mail address
-    pub name: String,
     #[command(flatten)]
     pub data: DataArgs,
 }
