@@ -120,13 +120,13 @@ pub async fn remove_totp(ask: Checked<SignedIn, NoQuery, extract::Json<RemoveTot
 #[deserr(error = Faults, validate = one_proof -> Faults)]
 pub struct StepUpIn {
     #[deserr(default)]
-    password: Given<Shown>,
+    password: Given<Option<Shown>>,
     /// A code of your authenticator app, or a recovery code.
     #[deserr(default)]
-    otp: Given<Otp>,
+    otp: Given<Option<Otp>>,
     /// The answer of one of your passkeys to `POST /auth/passkeys/challenge`.
     #[deserr(default)]
-    passkey: Given<AssertionIn>,
+    passkey: Given<Option<AssertionIn>>,
 }
 
 /// [`StepUpIn`] with the one field that it has.
@@ -134,9 +134,9 @@ fn one_proof(input: StepUpIn, _: ValuePointerRef<'_>) -> Result<StepUpIn, Faults
     let mut faults = Faults::default();
     let StepUpIn { password, otp, passkey } = &input;
     let given = [
-        ("password", password.sound(&mut faults).is_some() || password.is_faulty()),
-        ("otp", otp.sound(&mut faults).is_some() || otp.is_faulty()),
-        ("passkey", passkey.sound(&mut faults).is_some() || passkey.is_faulty()),
+        ("password", password.maybe(&mut faults).is_some() || password.is_faulty()),
+        ("otp", otp.maybe(&mut faults).is_some() || otp.is_faulty()),
+        ("passkey", passkey.maybe(&mut faults).is_some() || passkey.is_faulty()),
     ];
     let mut named = given.iter().filter(|(_, is_given)| *is_given).map(|(name, _)| *name);
     if named.next().is_none() {
@@ -152,9 +152,9 @@ impl StepUpIn {
     /// The only field that is there.
     fn proof(self) -> Option<proof::Given> {
         match (self.password, self.otp, self.passkey) {
-            (Given::Sound(Shown(password)), _, _) => Some(proof::Given::Password(password)),
-            (_, Given::Sound(Otp(code)), _) => Some(proof::Given::Otp(code)),
-            (_, _, Given::Sound(passkey)) => Some(proof::Given::Passkey(Box::new(passkey.into()))),
+            (Given::Sound(Some(Shown(password))), _, _) => Some(proof::Given::Password(password)),
+            (_, Given::Sound(Some(Otp(code))), _) => Some(proof::Given::Otp(code)),
+            (_, _, Given::Sound(Some(passkey))) => Some(proof::Given::Passkey(Box::new(passkey.into()))),
             _ => None,
         }
     }
