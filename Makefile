@@ -7,26 +7,23 @@
 profile := $(if $(RELEASE),release,debug)
 target := $(or $(CARGO_TARGET_DIR),target)
 
+# What the tests add to the dependencies. Without it everything that depends on tokio, so most of the workspace, would be
+# compiled twice: for the tests, and for what is built or documented alone.
+as_tested := --features tokio/test-util
+
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
 		printf 'make %-8s %s\n' "$$name" "$$text"; done
 
 run: ## build, then show this machine in a throw-away service (RELEASE=1: optimised)
-	cargo build --package signalbox --package signalbox-agent --bins --locked $(if $(RELEASE),--release --features signalbox/jemalloc)
+	cargo build --package signalbox --package signalbox-agent --bins --locked $(if $(RELEASE),--release --features signalbox/jemalloc,$(as_tested))
 	$(target)/$(profile)/signalbox demo
 
 test: ## install what the tests need, run all of them, and check the API against its document
 	scripts/test
 
 check: ## words, formatting, lints, links in the code's documentation, dependencies, what the hot paths cost
-	scripts/check-words --self-test
-	scripts/check-words
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --lib --no-deps --document-private-items --locked --quiet
-	npm --prefix web run --silent check
-	scripts/check-dependencies
-	scripts/guard
+	scripts/check
 
 bench: ## build optimised and run the load generator
 	cargo build --workspace --features signalbox/jemalloc --locked --release
@@ -36,7 +33,7 @@ docs: openapi ## write everything that is made from the code: what `make openapi
 	SIGNALBOX_WRITE_DOCS=1 cargo test --workspace --locked --quiet --test reference
 
 openapi: ## write openapi.json and the interface's list of metrics from the code
-	cargo build --workspace --locked
+	cargo build --workspace --locked $(as_tested)
 	SIGNALBOX_WRITE_METRICS=1 cargo test --workspace --locked --quiet --test listing
 	$(target)/debug/signalbox openapi >$(target)/openapi.json
 	mv $(target)/openapi.json openapi.json

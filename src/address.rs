@@ -26,6 +26,12 @@ pub fn is_authority(text: &str) -> bool {
     is_host && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port))
 }
 
+/// Whether a text is an e-mail address with the syntax of RFC 5321, without a name or quotes.
+pub fn is_email(text: &str) -> bool {
+    let has_form = text.len() <= 254 && text.is_ascii() && text.parse::<email_address::EmailAddress>().is_ok();
+    has_form && !text.contains(['<', '"', ' '])
+}
+
 /// A host name or an IPv4 address. Underscores are not allowed in host names, but containers have them.
 fn is_name(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);

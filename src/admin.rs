@@ -1,6 +1,7 @@
 //! What an operator does on the command line, with or without a running service.
 
 pub mod import;
+pub mod users;
 
 use std::io::{self, ErrorKind};
 use std::path::Path;

@@ -26,6 +26,19 @@ pub enum Change {
     UserRenamed {
         user_id: Uuid,
     },
+    /// Grants, teams or their members changed.
+    AccessChanged,
+    /// The account was disabled, enabled, or is an administrator's now or no longer.
+    AccountChanged {
+        user_id: Uuid,
+    },
+    /// The account was deleted, and its servers belong to another one.
+    AccountDeleted {
+        user_id: Uuid,
+        servers_to: Option<Uuid>,
+        /// Batches that had not ended.
+        batches: Vec<Uuid>,
+    },
     /// The operator removed the user's second factors, and their logins have ended.
     SecondFactorReset {
         user_id: Uuid,
@@ -56,7 +69,7 @@ pub enum Change {
 
 impl Change {
     /// The actions of the audit log that are changes.
-    pub const ACTIONS: [&str; 18] = [
+    pub const ACTIONS: [&str; 30] = [
         action::API_KEY_REVOKE,
         action::LOGOUT,
         action::SESSION_END,
@@ -64,6 +77,18 @@ impl Change {
         action::PASSWORD_RESET,
         action::PROFILE_UPDATE,
         action::SECOND_FACTOR_RESET,
+        action::GRANT_CREATE,
+        action::GRANT_DELETE,
+        action::TEAM_CREATE,
+        action::TEAM_UPDATE,
+        action::TEAM_DELETE,
+        action::TEAM_MEMBER_ADD,
+        action::TEAM_MEMBER_REMOVE,
+        action::USER_DISABLE,
+        action::USER_ENABLE,
+        action::USER_PROMOTE,
+        action::USER_DEMOTE,
+        action::USER_DELETE,
         action::SERVER_CREATE,
         action::SERVER_UPDATE,
         action::SERVER_DELETE,
@@ -94,6 +119,22 @@ impl Change {
             }
             action::PROFILE_UPDATE => Self::UserRenamed { user_id: owner_id },
             action::SECOND_FACTOR_RESET => Self::SecondFactorReset { user_id: owner_id },
+            action::GRANT_CREATE
+            | action::GRANT_DELETE
+            | action::TEAM_CREATE
+            | action::TEAM_UPDATE
+            | action::TEAM_DELETE
+            | action::TEAM_MEMBER_ADD
+            | action::TEAM_MEMBER_REMOVE => Self::AccessChanged,
+            action::USER_DISABLE | action::USER_ENABLE | action::USER_PROMOTE | action::USER_DEMOTE => {
+                Self::AccountChanged { user_id: owner_id }
+            }
+            // A wrong password is an entry, too.
+            action::USER_DELETE if record.outcome != "ok" => return None,
+            action::USER_DELETE => {
+                let Deletion { servers_to, batches } = serde_json::from_str(&record.detail).unwrap_or_default();
+                Self::AccountDeleted { user_id: owner_id, servers_to, batches }
+            }
             action::SERVER_DELETE => Self::ServerDeleted { server_id: server_id?, owner_id },
             action::SERVER_CREATE | action::SERVER_UPDATE => Self::ServerChanged { server_id: server_id?, owner_id },
             // The entry names only the server that it is for now; the previous one is also among the owner's servers.
@@ -107,6 +148,14 @@ impl Change {
             _ => return None,
         })
     }
+}
+
+/// What the entry about a deleted account says.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct Deletion {
+    servers_to: Option<Uuid>,
+    batches: Vec<Uuid>,
 }
 
 /// Whether a threshold's entry says that it moved to other servers; true if its detail is incomplete.
@@ -146,6 +195,17 @@ mod tests {
         let entry = Entry::new(action::API_KEY_REVOKE, Uuid::nil(), Actor::command_line()).target("no id");
 
         assert_eq!(Change::of(&record(entry)), None);
+    }
+
+    #[test]
+    fn a_deleted_account_names_what_ended_with_it_and_a_wrong_password_ends_nothing() {
+        let (user_id, other, batch) = (Uuid::nil(), Uuid::from_u128(7), Uuid::from_u128(8));
+        let entry = Entry::new(action::USER_DELETE, user_id, Actor::command_line());
+        let deleted = entry.clone().detail(json!({ "username": "ada", "servers_to": other, "batches": [batch] }));
+
+        let change = Change::AccountDeleted { user_id, servers_to: Some(other), batches: vec![batch] };
+        assert_eq!(Change::of(&record(deleted)), Some(change));
+        assert_eq!(Change::of(&record(entry.outcome(crate::audit::Outcome::Refused))), None);
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 mod import;
 mod limits;
+mod oidc;
 mod proofs;
-mod user;
+mod users;
 mod values;
 
 use std::net::SocketAddr;
@@ -25,7 +26,7 @@ use crate::networks::network;
 use crate::observe::LogFormat;
 use crate::store::{DatabaseSettings, POSTGRES_CONNECTIONS, Pooler};
 pub use import::{ImportCommand, SqliteToPostgresArgs};
-pub use user::{UserArgs, UserCommand};
+pub use users::{AdminArgs, InviteArgs, ListUsersArgs, UserArgs, UserCommand};
 use values::{days, directory, hash, listen, log_filter, origin, public_url, secret, subject, whole};
 
 /// Headings of `--help`, and of the tables in docs/reference/flags.md.
@@ -36,6 +37,7 @@ mod heading {
     pub const RETENTION: &str = "Retention";
     pub const NOTIFICATIONS: &str = "Notifications";
     pub const LIMITS: &str = "Limits";
+    pub const SIGN_IN: &str = "Single sign-on";
 }
 
 /// See and run all your servers from one self-hosted service.
@@ -177,6 +179,10 @@ pub struct ServeArgs {
     /// File with the key that encrypts notification channels and secrets of authenticator apps, at least 32 bytes [default: generated in the data directory]
     #[arg(long, env = "SIGNALBOX_ENCRYPTION_KEY_FILE", value_name = "FILE", help_heading = heading::SECRETS)]
     pub encryption_key_file: Option<PathBuf>,
+    /// File with the key for push messages to browsers, 32 bytes in base64 [default: generated in the data directory if
+    /// anything else is kept there, otherwise browsers get no push messages]
+    #[arg(long, env = "SIGNALBOX_PUSH_KEY_FILE", value_name = "FILE", help_heading = heading::SECRETS)]
+    pub push_key_file: Option<PathBuf>,
     /// NATS servers that connect several instances, separated by commas: nats://user:password@host:port or tls://...
     /// [default: none, a single instance]
     #[arg(long, env = "SIGNALBOX_NATS_URL", value_name = "URL", help_heading = heading::INSTANCES, hide_env_values = true,
@@ -242,6 +248,8 @@ pub struct ServeArgs {
     #[arg(long, env = "SIGNALBOX_SMTP_FROM", value_name = "ADDRESS", help_heading = heading::NOTIFICATIONS,
           requires = "smtp_url")]
     pub smtp_from: Option<String>,
+    #[command(flatten)]
+    pub oidc: oidc::OidcArgs,
     #[command(flatten)]
     pub limits: limits::LimitArgs,
     /// Megabytes that must stay free on the disk of the embedded database; with less, the service stores no samples
@@ -349,6 +357,8 @@ impl ServeArgs {
             trusted_proxies: self.trusted_proxies,
             jwt_secret_file: self.jwt_secret_file,
             registration: self.registration,
+            password_login: self.oidc.password_login,
+            oidc: self.oidc.config(),
             web: self.web,
             second_factor: self.proofs.second_factor,
             step_up: self.proofs.step_up(),
@@ -369,6 +379,7 @@ impl ServeArgs {
             memory_budget: self.limits.memory_budget,
             min_free_bytes: self.min_free_disk.saturating_mul(MEGABYTE),
             encryption_key_file: self.encryption_key_file,
+            push_key_file: self.push_key_file,
             notification_networks: self.notification_networks,
             notification_ca_file: self.notification_ca_file,
             smtp_url: self.smtp_url,

@@ -9,6 +9,8 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::address::{authority_of, host_of, is_loopback};
 pub use crate::auth::factors::SecondFactorPolicy;
+use crate::auth::oidc::OidcSetupError;
+pub use crate::auth::oidc::{OidcConfig, PasswordLogin};
 pub use crate::bus::nats::NatsConfig;
 use crate::install::Limits;
 pub use crate::metrics::archive::{Retention, Schedule};
@@ -42,6 +44,9 @@ pub struct Config {
     /// The file with the key that signs tokens; none means one generated in the data directory.
     pub jwt_secret_file: Option<PathBuf>,
     pub registration: Registration,
+    /// The identity provider that people may sign in at.
+    pub oidc: Option<OidcConfig>,
+    pub password_login: PasswordLogin,
     pub web: WebInterface,
     /// Who must have proved a second factor.
     pub second_factor: SecondFactorPolicy,
@@ -72,6 +77,9 @@ pub struct Config {
     pub min_free_bytes: u64,
     /// The file with the key that encrypts what is secret in the database; none means one generated in the data directory.
     pub encryption_key_file: Option<PathBuf>,
+    /// The file with the key for push messages to browsers; none means one generated in the data directory, if the service
+    /// keeps anything else there, otherwise that no browser gets push messages.
+    pub push_key_file: Option<PathBuf>,
     /// Networks that notifications may go to although they are private, loopback or link-local.
     pub notification_networks: Vec<IpNet>,
     /// Certificates of authorities that are trusted besides the system's when notifications are sent.
@@ -204,6 +212,8 @@ impl Config {
             trusted_proxies: Vec::new(),
             jwt_secret_file: None,
             registration: Registration::Open,
+            oidc: None,
+            password_login: PasswordLogin::On,
             web: WebInterface::On,
             second_factor: SecondFactorPolicy::Off,
             step_up: None,
@@ -219,6 +229,7 @@ impl Config {
             event_days: EVENT_DAYS,
             min_free_bytes: MIN_FREE_BYTES,
             encryption_key_file: None,
+            push_key_file: None,
             notification_networks: Vec::new(),
             notification_ca_file: None,
             smtp_url: None,
@@ -267,6 +278,18 @@ impl Config {
     pub fn is_local(&self) -> bool {
         let is_public = self.public_url.as_ref().is_some_and(|url| !is_loopback(host_of(authority_of(url))));
         self.is_on_loopback() && !is_public && self.trusted_proxies.is_empty()
+    }
+
+    /// Refuses settings of an identity provider that do not fit the others.
+    pub fn check_oidc(&self) -> Result<(), OidcSetupError> {
+        if self.oidc.is_none() && self.password_login != PasswordLogin::On {
+            return Err(OidcSetupError::NeedsIssuer(self.password_login.word()));
+        }
+        // Elsewhere any client could name another host, and have the provider send people there.
+        if self.oidc.is_some() && self.public_url.is_none() && !self.is_on_loopback() {
+            return Err(OidcSetupError::NeedsPublicUrl);
+        }
+        Ok(())
     }
 
     /// Whether anything at all is kept in the data directory.

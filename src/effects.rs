@@ -22,11 +22,31 @@ pub async fn apply(state: &State, change: Change) {
             ended.into_iter().for_each(|login_id| logins.ended(login_id));
             logins.look_at(user_id).await;
         }
-        Change::UserRenamed { user_id } => state.accounts.logins.forget(user_id),
+        Change::AccessChanged => state.accounts.access.changed().await,
         Change::SecondFactorReset { user_id } => state.accounts.logins.look_at(user_id).await,
+        Change::UserRenamed { user_id } => state.accounts.logins.forget(user_id),
+        Change::AccountChanged { user_id } => {
+            let logins = &state.accounts.logins;
+            logins.look_at(user_id).await;
+            // What the caller may do is cached with the name.
+            logins.forget(user_id);
+        }
+        Change::AccountDeleted { user_id, servers_to, batches } => {
+            state.accounts.logins.look_at(user_id).await;
+            state.accounts.access.account_deleted(user_id).await;
+            batches.into_iter().for_each(|batch_id| state.jobs.batches().cancelled(batch_id));
+            // The agents connect again, as those of the new owner.
+            state.registry.end_owner(user_id).await;
+            if let Some(owner_id) = servers_to {
+                state.feeds.publish(Topic::Servers(owner_id), FeedFrame::Notice);
+                state.alerts.rules_changed(Scope::Owner(owner_id)).await;
+            }
+            // Channels and silences ended with the account.
+            state.notifier.nudge_here();
+        }
         Change::ServerDeleted { server_id, owner_id } => {
             // First, so that nobody can get access again; then everything that is still open ends.
-            state.accounts.access.forget(server_id);
+            state.accounts.access.server_deleted(server_id, owner_id).await;
             state.feeds.publish(Topic::Servers(owner_id), FeedFrame::Notice);
             state.jobs.forget_server(server_id);
             state.registry.end_server(server_id).await;
@@ -36,7 +56,7 @@ pub async fn apply(state: &State, change: Change) {
             state.fleet.forget(server_id);
         }
         Change::ServerChanged { server_id, owner_id } => {
-            state.accounts.access.forget(server_id);
+            state.accounts.access.server_changed(server_id, owner_id);
             state.feeds.publish(Topic::Servers(owner_id), FeedFrame::Notice);
             state.alerts.rules_changed(Scope::Server(server_id)).await;
             // The server's tags decide who is notified.

@@ -7,12 +7,13 @@ use std::process::ExitCode;
 use signalbox::admin::AdminError;
 use signalbox::audit::chain::hex;
 use signalbox::cli::{
-    AuditCommand, BackupArgs, Cli, Command, DemoArgs, HealthArgs, ImportCommand, MigrateArgs, ServeArgs,
-    SqliteToPostgresArgs, UserArgs, UserCommand, VerifyArgs,
+    AdminArgs, AuditCommand, BackupArgs, Cli, Command, DemoArgs, HealthArgs, ImportCommand, InviteArgs, ListUsersArgs,
+    MigrateArgs, ServeArgs, SqliteToPostgresArgs, UserArgs, UserCommand, VerifyArgs,
 };
 use signalbox::health::{self, HealthError};
 use signalbox::startup::Application;
-use signalbox::{admin, demo, http, observe};
+use signalbox::store::AccountPatch;
+use signalbox::{admin, demo, http, observe, startup};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Returns memory after a fleet has gone; the system's allocator keeps it (figures in bench/README.md).
@@ -45,8 +46,7 @@ fn main() -> ExitCode {
     if let Err(unknown) = Cli::check_environment() {
         return failed(&unknown.to_string(), EXIT_MISCONFIGURED);
     }
-    let outcome = actix_web::rt::System::new().block_on(run(cli));
-    match outcome {
+    match startup::in_system(run(cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&said_once(&error), exit_code(&error)),
     }
@@ -92,8 +92,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Backup(args)) => backup(args).await,
         Some(Command::Migrate(args)) => migrate(args).await,
         Some(Command::Import(ImportCommand::SqliteToPostgres(args))) => import(args).await,
-        Some(Command::User(UserCommand::ResetPassword(args))) => reset_password(args).await,
-        Some(Command::User(UserCommand::ResetSecondFactor(args))) => reset_second_factor(args).await,
+        Some(Command::User(command)) => user(command).await,
         Some(Command::Audit(AuditCommand::Verify(args))) => verify_audit(args).await,
     }
 }
@@ -101,16 +100,19 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
 async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     observe::init_logs(&args.data.log, args.data.log_format)?;
     let application = Application::build(args.config()).await?;
+    // Before the line that says so: a script that has read it may end the service at once.
+    let stop = asked_to_stop()?;
     application.introduce().await;
     say(&format!("listening on http://{}", application.address()))?;
-    Ok(application.run_until_stopped(asked_to_stop()?).await?)
+    Ok(application.run_until_stopped(stop).await?)
 }
 
 async fn show(args: DemoArgs) -> anyhow::Result<()> {
     observe::init_logs(&args.log, args.log_format)?;
     let demo = demo::prepare(args.listen, args.data_dir, args.fleet).await?;
+    let stop = asked_to_stop()?;
     say(&demo.greeting())?;
-    demo.run_until_stopped(asked_to_stop()?).await
+    demo.run_until_stopped(stop).await
 }
 
 async fn ask(args: HealthArgs) -> anyhow::Result<()> {
@@ -140,6 +142,40 @@ async fn import(args: SqliteToPostgresArgs) -> anyhow::Result<()> {
     let imported = admin::import::run(&source, &target).await?;
     say(&imported.to_string())?;
     Ok(imported.audit().map_err(AdminError::AuditBroken)?)
+}
+
+async fn user(command: UserCommand) -> anyhow::Result<()> {
+    let disabled = |is_disabled| AccountPatch { is_disabled: Some(is_disabled), ..AccountPatch::default() };
+    match command {
+        UserCommand::List(args) => list_users(args).await,
+        UserCommand::Invite(args) => invite(args).await,
+        UserCommand::Disable(args) => change_user(args, disabled(true), "is disabled").await,
+        UserCommand::Enable(args) => change_user(args, disabled(false), "is enabled").await,
+        UserCommand::Admin(AdminArgs { name, revoke, data }) => {
+            let patch = AccountPatch { is_admin: Some(!revoke), ..AccountPatch::default() };
+            let said = if revoke { "is no administrator" } else { "is an administrator" };
+            change_user(UserArgs { name, data }, patch, said).await
+        }
+        UserCommand::ResetPassword(args) => reset_password(args).await,
+        UserCommand::ResetSecondFactor(args) => reset_second_factor(args).await,
+    }
+}
+
+async fn list_users(args: ListUsersArgs) -> anyhow::Result<()> {
+    observe::init_logs(&args.data.log, args.data.log_format)?;
+    say(&admin::users::list(&args.data.config(), args.text).await?.to_string())
+}
+
+async fn invite(args: InviteArgs) -> anyhow::Result<()> {
+    observe::init_logs(&args.data.log, args.data.log_format)?;
+    let InviteArgs { email, expires_in_hours, public_url, data } = args;
+    say(&admin::users::invite(&data.config(), &public_url, email, expires_in_hours).await?)
+}
+
+async fn change_user(args: UserArgs, patch: AccountPatch, said: &str) -> anyhow::Result<()> {
+    observe::init_logs(&args.data.log, args.data.log_format)?;
+    let user = admin::users::change(&args.data.config(), &args.name, patch).await?;
+    say(&format!("{} {said}", user.username))
 }
 
 async fn reset_password(args: UserArgs) -> anyhow::Result<()> {

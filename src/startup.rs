@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::{Server, ServerHandle};
+use actix_web::rt::System;
 use secrecy::SecretString;
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -26,9 +27,10 @@ use crate::auth::access::Access;
 use crate::auth::account::Accounts;
 use crate::auth::factors::{self, Factors};
 use crate::auth::logins::Logins;
+use crate::auth::oidc::{Oidc, OidcSetupError};
 use crate::auth::password::{PasswordError, Passwords};
 use crate::auth::refusals::Refusals;
-use crate::auth::secret::{self, ENCRYPTION, SIGNING, SecretError};
+use crate::auth::secret::{self, ENCRYPTION, PUSH, SIGNING, SecretError};
 use crate::auth::setup::Setup;
 use crate::auth::token::Tokens;
 use crate::auth::webauthn::RelyingParty;
@@ -50,6 +52,7 @@ use crate::metrics::query::History;
 use crate::metrics::recorder::RecorderHandle;
 use crate::metrics::tail::Tail;
 use crate::notify::mail::SmtpConfig;
+use crate::notify::push::PushKey;
 use crate::notify::seal::{SealError, Sealer};
 use crate::notify::sender::{Sender, SenderConfig, SenderError};
 use crate::notify::{Notifier, Parts};
@@ -99,6 +102,8 @@ pub enum StartupError {
     #[error(transparent)]
     Seal(#[from] SealError),
     #[error(transparent)]
+    Oidc(#[from] OidcSetupError),
+    #[error(transparent)]
     Sender(#[from] SenderError),
     #[error(transparent)]
     Replay(#[from] ReplayError),
@@ -132,12 +137,26 @@ pub enum StartupError {
     Server(#[source] io::Error),
 }
 
+/// Runs a future in an actix system of its own.
+///
+/// What still runs at its end is dropped inside the system's runtime: a task that holds a connection to the database returns it
+/// by spawning another task, and would panic where there is no runtime.
+pub fn in_system<F: Future>(future: F) -> F::Output {
+    let system = System::new();
+    let outcome = system.block_on(future);
+    let runtime = system.runtime().tokio_runtime().handle().clone();
+    let _inside = runtime.enter();
+    drop(system);
+    outcome
+}
+
 impl Application {
     /// Opens the database, starts the actors and binds the port. Must be called in an actix system.
     pub async fn build(config: Config) -> Result<Self, StartupError> {
         // Checked before any directory or file is created.
         store::check(&config.database_url())?;
         others::check(&config)?;
+        config.check_oidc()?;
         if !config.retention.is_ordered() {
             return Err(StartupError::Retention);
         }
@@ -160,7 +179,7 @@ impl Application {
         actix_web::rt::spawn(live::keep_asking(feeds, state.fleet.clone(), registry));
         let (shards, config) = (state.cluster.shards.clone(), &state.config);
         let patience = config.timing.offline_patience;
-        actix_web::rt::spawn(state.events.clone().keep(shards, config.event_days, patience));
+        actix_web::rt::spawn(state.events.clone().keep(shards, patience));
         actix_web::rt::spawn(state.limits.disk.clone().watch(state.config.timing.disk_look));
         let look = state.config.timing.memory_look;
         actix_web::rt::spawn(state.limits.memory.clone().watch(look, relief::tighten(&state)));
@@ -215,9 +234,14 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
     let secret = secret::obtain(SIGNING, config.jwt_secret_file.as_deref(), &config.data_dir)?;
     let encryption = secret::obtain(ENCRYPTION, config.encryption_key_file.as_deref(), &config.data_dir)?;
     // Checks everything first that may be wrong with the flags: nothing has started by then that would have to end.
-    let sender = sender(&config)?;
+    let push_secret = push_secret(&config)?;
+    let sender = sender(&config, push_secret.as_ref())?;
+    let oidc = config.oidc.clone().map(|oidc| Oidc::new(oidc, &secret)).transpose()?;
     let store = Store::open(&config.database_url(), config.database).await?.with_quotas(config.quotas);
-    let wiring = others::join(&config, &store, secret::mark(&[&secret, &encryption])).await?;
+    // A key from a file is one that all instances share.
+    let shared_push = push_secret.as_ref().filter(|_| config.push_key_file.is_some());
+    let secrets: Vec<&SecretString> = [&secret, &encryption].into_iter().chain(shared_push).collect();
+    let wiring = others::join(&config, &store, secret::mark(&secrets)).await?;
     let cluster = wiring.cluster();
     // After the place is taken: no import can begin from here on.
     if store.has_unfinished_import().await? {
@@ -283,7 +307,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
     let logs = Logs::new(registry.clone(), feeds.clone(), fleet.clone(), cluster.company.clone());
 
     let accounts = Accounts {
-        access: Access::new(store.clone()),
+        access: Access::start(store.clone(), feeds.clone()).await?,
         store: store.clone(),
         tokens: Tokens::new(&secret, timing.access_token, timing.refresh_token, clock.clone()),
         passwords: Passwords::new(config.password_iterations)?,
@@ -291,6 +315,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         factors: factors(&config, &encryption, &store, &clock)?,
         refusals: Refusals::default(),
         registration: config.registration,
+        password_login: config.password_login,
         setup: if config.is_local() { Setup::local(&secret) } else { Setup::guarded(&secret) },
         refresh_grace: timing.refresh_grace,
         has_users: Arc::default(),
@@ -314,7 +339,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         clock: clock.clone(),
         logs,
         alerts,
-        events: ServerEvents::start(store.clone(), clock.clone()),
+        events: ServerEvents::start(store.clone(), clock.clone(), config.event_days),
         notifier,
         programs: Programs::new(config.install_dir.clone(), config.timing.downloads.clone()),
         limits: Limits { disk, memory, shares, sockets: Sockets::default(), connections: Sockets::default() },
@@ -322,6 +347,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         cluster: cluster.clone(),
         store,
         accounts,
+        oidc,
         fleet,
         feeds,
         registry,
@@ -345,13 +371,22 @@ fn factors(config: &Config, encryption: &SecretString, store: &Store, clock: &Cl
     Factors::new(store.clone(), clock.clone(), factors::Settings { encryption, relying_party, policy, step_up })
 }
 
+/// Returns the private key for push messages, if the service has one.
+fn push_secret(config: &Config) -> Result<Option<SecretString>, SecretError> {
+    if config.push_key_file.is_none() && !config.needs_data_directory() {
+        return Ok(None);
+    }
+    secret::obtain(PUSH, config.push_key_file.as_deref(), &config.data_dir).map(Some)
+}
+
 /// Creates the sender of notifications.
-fn sender(config: &Config) -> Result<Sender, SenderError> {
+fn sender(config: &Config, push_secret: Option<&SecretString>) -> Result<Sender, SenderError> {
     let smtp = config.smtp_url.clone().zip(config.smtp_from.clone()).map(|(url, from)| SmtpConfig { url, from });
     Sender::new(SenderConfig {
         networks: config.notification_networks.clone(),
         ca_file: config.notification_ca_file.clone(),
         smtp,
+        push_key: push_secret.map(PushKey::new).transpose()?,
         public_url: config.public_url.clone(),
         limits: config.timing.notify.limits,
     })
@@ -386,4 +421,34 @@ async fn stop_when(
     let stopped = server.stop(true);
     _ = ending.send(());
     stopped.await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::sync::mpsc;
+
+    use tokio::runtime::Handle;
+
+    use super::in_system;
+
+    #[test]
+    fn what_still_runs_at_the_end_is_dropped_inside_the_runtime() {
+        struct Held(mpsc::Sender<bool>);
+        impl Drop for Held {
+            fn drop(&mut self) {
+                let _ = self.0.send(Handle::try_current().is_ok());
+            }
+        }
+        let (dropped, was_inside) = mpsc::channel();
+        in_system(async move {
+            let held = Held(dropped);
+            actix_web::rt::spawn(async move {
+                let _held = held;
+                pending::<()>().await;
+            });
+            tokio::task::yield_now().await;
+        });
+        assert_eq!(was_inside.try_iter().collect::<Vec<_>>(), [true]);
+    }
 }

@@ -8,6 +8,7 @@ use signalbox_protocol::Timestamp;
 
 use crate::alerts::Alerts;
 use crate::auth::account::Accounts;
+use crate::auth::oidc::Oidc;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::commands::Jobs;
@@ -56,6 +57,8 @@ pub struct Parts {
     pub cluster: Cluster,
     pub store: Store,
     pub accounts: Accounts,
+    /// The identity provider that people may sign in at.
+    pub oidc: Option<Oidc>,
     pub fleet: Fleet,
     pub feeds: Feeds,
     pub registry: RegistryHandle,

@@ -5,5 +5,5 @@ export default defineConfig({
   plugins: [svelte()],
   // As in a browser: the server's half of Svelte knows no effects.
   resolve: { conditions: ['browser'] },
-  test: { include: ['{src,help,build}/**/*.test.ts'], environment: 'jsdom' },
+  test: { include: ['{src,help,build,pictures}/**/*.test.ts'], environment: 'jsdom' },
 });

@@ -21,6 +21,10 @@ pub struct Model {
     /// A PHC string.
     pub password_hash: String,
     pub is_admin: bool,
+    /// Since when the account cannot sign in; null while it can.
+    pub disabled_at: Option<Millis>,
+    /// The last sign-in; null if there was none.
+    pub last_login_at: Option<Millis>,
     pub created_at: Millis,
     pub updated_at: Millis,
 }

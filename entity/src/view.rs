@@ -19,6 +19,8 @@ pub struct Model {
     /// What it shows: JSON, with a version.
     #[sea_orm(column_type = "Text")]
     pub definition: String,
+    /// `nobody`, `administrators` or `everyone`.
+    pub shared_with: String,
     pub created_at: Millis,
     pub updated_at: Millis,
 }

@@ -29,7 +29,12 @@ mod m20261126_000011_alert_buckets;
 mod m20261127_000012_series_help;
 mod m20261127_000012_series_thresholds;
 mod m20261127_000013_views;
+mod m20261128_000014_sharing;
+mod m20261128_000015_accounts;
 mod m20261128_000016_factors;
+mod m20261128_000017_external_identities;
+mod m20261128_000019_shared_views;
+mod m20261128_000020_annotations;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -59,6 +64,11 @@ impl MigratorTrait for Migrator {
             Box::new(m20261127_000012_series_help::Migration),
             Box::new(m20261127_000012_series_thresholds::Migration),
             Box::new(m20261127_000013_views::Migration),
+            Box::new(m20261128_000014_sharing::Migration),
+            Box::new(m20261128_000015_accounts::Migration),
+            Box::new(m20261128_000019_shared_views::Migration),
+            Box::new(m20261128_000020_annotations::Migration),
+            Box::new(m20261128_000017_external_identities::Migration),
             Box::new(m20261128_000016_factors::Migration),
         ]
     }

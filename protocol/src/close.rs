@@ -4,7 +4,9 @@
 pub const MALFORMED: u16 = 4400;
 /// The key or token is wrong, expired or revoked. An agent does not reconnect.
 pub const UNAUTHORIZED: u16 = 4401;
-/// The server record was deleted. An agent does not reconnect.
+/// The user may no longer do what the socket is for. A dashboard does not reconnect.
+pub const FORBIDDEN: u16 = 4403;
+/// The server record was deleted, or a dashboard's user may no longer see it. An agent does not reconnect.
 pub const SERVER_DELETED: u16 = 4404;
 /// No `auth` message arrived in time.
 pub const AUTH_TIMEOUT: u16 = 4408;

@@ -241,6 +241,7 @@ impl Watch {
 
     /// Replaces the thresholds. Returns the changes that end alerts of thresholds that are gone.
     pub fn set_rules(&mut self, from: WatchedServer, now: Timestamp) -> Vec<AlertChange> {
+        self.server.owner_id = from.owner_id;
         self.server.name = from.name;
         self.server.tags = from.tags;
         let mut old = std::mem::take(&mut self.watched);

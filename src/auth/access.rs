@@ -1,30 +1,68 @@
 //! The only place that decides who may do what to which server, for REST and WebSockets alike.
 //!
-//! A server has one role today, its owner. Sharing would add roles to [`role`] and lines to [`allows`]; no other code
-//! asks for rights.
+//! A server belongs to one account, which may grant roles on it to users and teams. All grants are in memory, the same on every
+//! instance ([`sharing`]); a change of them is read again before its request is answered, and on other instances as soon as they
+//! read the audit log.
+
+pub mod sharing;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use dashmap::DashMap;
+use parking_lot::RwLock;
+use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use crate::store::{Caller, Store, StoreError};
+use self::sharing::{Facts, Sharing};
+use crate::feeds::{FeedFrame, Feeds, Topic};
+use crate::store::{Caller, Server, SharedWith, Store, StoreError, ViewReader, Visibility};
+pub use crate::store::{Right, Rights, Role};
+
+/// The pause before grants are read again from a database that was away.
+const READ_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// What a caller wants to do to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Read the record, metrics, logs and alerts.
-    Read,
-    /// Run commands, control containers, handle alerts.
-    Operate,
-    /// Change or delete the record, create and revoke keys.
+    /// Read the record, metrics, events, containers and alerts.
+    See,
+    /// Acknowledge, resolve and silence its alerts, and write notes about them.
+    Respond,
+    /// What needs one of the rights of an operator.
+    Use(Right),
+    /// Change the record, its keys, thresholds and grants.
     Manage,
+    /// Delete it.
+    Own,
 }
 
-/// The role of a caller for a server.
+/// What somebody is for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    Owner,
+pub struct Standing {
+    pub role: Role,
+    pub rights: Rights,
+}
+
+impl Standing {
+    pub const OWNER: Self = Self { role: Role::Owner, rights: Rights::ALL };
+
+    /// What a grant gives. Only operators have some of the rights; managers have all.
+    pub fn granted(role: Role, rights: Rights) -> Self {
+        let rights = match role {
+            Role::Viewer | Role::Responder => Rights::NONE,
+            Role::Operator => rights,
+            Role::Manager | Role::Owner => Rights::ALL,
+        };
+        Self { role, rights }
+    }
+
+    /// What two grants give together.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self { role: self.role.max(other.role), rights: self.rights.union(other.rights) }
+    }
 }
 
 /// Proof that a caller may do the requested action to this server. Only [`Access::server`] creates it.
@@ -32,6 +70,7 @@ pub enum Role {
 pub struct ServerAccess {
     server_id: Uuid,
     owner_id: Uuid,
+    standing: Standing,
 }
 
 impl ServerAccess {
@@ -42,11 +81,19 @@ impl ServerAccess {
     pub fn owner_id(self) -> Uuid {
         self.owner_id
     }
+
+    pub fn role(self) -> Role {
+        self.standing.role
+    }
+
+    pub fn rights(self) -> Rights {
+        self.standing.rights
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// The server does not exist, or belongs to another account: the two must look the same.
+    /// The server does not exist, or the caller may not know of it: the two must look the same.
     #[error("no such server")]
     NotFound,
     /// The caller may see the server, but not do this.
@@ -56,56 +103,222 @@ pub enum AccessError {
     Store(#[from] StoreError),
 }
 
-/// Decides rights, mostly without the database: a server's owner never changes.
+/// A server's owner and tags.
+#[derive(Debug)]
+struct Known {
+    owner_id: Uuid,
+    tags: Vec<String>,
+}
+
+impl Known {
+    fn facts(&self, server_id: Uuid) -> Facts<'_> {
+        Facts { server_id, owner_id: self.owner_id, tags: &self.tags }
+    }
+}
+
+/// Decides rights, mostly without the database. Clones are cheap.
 #[derive(Clone)]
 pub struct Access {
     store: Store,
-    owners: Arc<DashMap<Uuid, Uuid>>,
+    feeds: Feeds,
+    servers: Arc<DashMap<Uuid, Arc<Known>>>,
+    /// Counts servers that were forgotten.
+    forgotten: Arc<AtomicU64>,
+    sharing: Arc<RwLock<Arc<Sharing>>>,
+    /// One read of the grants at a time, so that an older one never replaces a newer one.
+    reading: Arc<Mutex<()>>,
 }
 
 impl Access {
-    pub fn new(store: Store) -> Self {
-        Self { store, owners: Arc::default() }
+    /// Reads all grants.
+    pub async fn start(store: Store, feeds: Feeds) -> Result<Self, StoreError> {
+        let sharing = Sharing::new(store.grants_and_members().await?);
+        Ok(Self {
+            store,
+            feeds,
+            servers: Arc::default(),
+            forgotten: Arc::default(),
+            sharing: Arc::new(RwLock::new(Arc::new(sharing))),
+            reading: Arc::default(),
+        })
     }
 
     /// Checks whether this caller may do this to this server.
     pub async fn server(&self, caller: &Caller, server_id: Uuid, action: Action) -> Result<ServerAccess, AccessError> {
-        let (owner_id, role) = self.role(caller, server_id).await?.ok_or(AccessError::NotFound)?;
-        if allows(role, action) { Ok(ServerAccess { server_id, owner_id }) } else { Err(AccessError::Forbidden) }
-    }
-
-    /// Returns the account whose views and dashboards this caller may use: their own. Sharing them would ask for roles here.
-    pub fn views_of(&self, caller: &Caller) -> Uuid {
-        caller.user_id
-    }
-
-    /// Forgets a deleted server.
-    pub fn forget(&self, server_id: Uuid) {
-        self.owners.remove(&server_id);
-    }
-
-    /// The server's owner and the caller's role; `None` if the caller may not know of the server. Cached owners of
-    /// other accounts are not used: a faster answer would reveal that the server exists.
-    async fn role(&self, caller: &Caller, server_id: Uuid) -> Result<Option<(Uuid, Role)>, StoreError> {
-        let known = self.owners.get(&server_id).map(|entry| *entry);
-        if let Some((owner_id, role)) = known.and_then(|owner_id| Some((owner_id, role(caller, owner_id)?))) {
-            return Ok(Some((owner_id, role)));
+        let (owner_id, standing) = self.find(caller, server_id).await?.ok_or(AccessError::NotFound)?;
+        if allows(standing, action) {
+            Ok(ServerAccess { server_id, owner_id, standing })
+        } else {
+            Err(AccessError::Forbidden)
         }
-        if !self.store.owns_server(caller.user_id, server_id).await? {
-            return Ok(None);
+    }
+
+    /// The servers that a caller may see.
+    pub fn visible(&self, caller: &Caller) -> Visibility {
+        self.where_allowed(caller, Action::See)
+    }
+
+    /// The servers to which a caller may do this.
+    pub fn where_allowed(&self, caller: &Caller, action: Action) -> Visibility {
+        self.sharing().visible(caller.user_id, action)
+    }
+
+    /// What a caller is for a server that was read; `None` if they may not know of it.
+    pub fn standing(&self, caller: &Caller, server: &Server) -> Option<Standing> {
+        let Server { record, tags } = server;
+        let facts = Facts { server_id: record.id, owner_id: record.owner_id, tags };
+        self.sharing().standing(caller.user_id, &facts)
+    }
+
+    /// Everybody who may see a server, the owner among them.
+    pub fn viewers(&self, owner_id: Uuid, server_id: Uuid, tags: &[String]) -> Vec<Uuid> {
+        let sharing = self.sharing();
+        let people = sharing.people(&Facts { server_id, owner_id, tags });
+        people.into_iter().map(|person| person.user_id).collect()
+    }
+
+    /// The accounts that own servers that a caller can see, the caller's own first.
+    pub fn owners_seen(&self, caller: &Caller) -> Vec<Uuid> {
+        self.sharing().owners_seen(caller.user_id)
+    }
+
+    /// All grants at this moment.
+    pub fn sharing(&self) -> Arc<Sharing> {
+        self.sharing.read().clone()
+    }
+
+    /// Returns which views and dashboards this caller may read: their own, and those that are shared with their role in the
+    /// service. Only the owner may change them, whatever the role.
+    pub fn views(&self, caller: &Caller) -> ViewReader {
+        let mut audiences = vec![SharedWith::Everyone];
+        if caller.is_admin {
+            audiences.push(SharedWith::Administrators);
         }
-        self.owners.insert(server_id, caller.user_id);
-        Ok(role(caller, caller.user_id).map(|role| (caller.user_id, role)))
+        ViewReader { user_id: caller.user_id, audiences }
+    }
+
+    /// Returns those of these servers that this caller may read. What others share may name servers that are not the caller's.
+    pub async fn readable(&self, caller: &Caller, server_ids: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
+        if server_ids.is_empty() {
+            Ok(Vec::new())
+        } else {
+            self.store.visible_among(&self.visible(caller), server_ids).await
+        }
+    }
+
+    /// Notes that grants or teams have changed. Everybody whose rights are others now is told, so that their sockets are
+    /// checked again. If the database is away, the previous grants stay in force until a retry succeeds.
+    pub async fn changed(&self) {
+        if let Err(error) = self.read_again().await {
+            tracing::warn!(%error, "cannot read the grants, will retry");
+            let access = self.clone();
+            tokio::spawn(async move {
+                loop {
+                    tokio::time::sleep(READ_AGAIN_AFTER).await;
+                    match access.read_again().await {
+                        Ok(()) => break,
+                        Err(error) if error.is_busy() => {}
+                        Err(error) => tracing::error!(%error, "cannot read the grants, will retry"),
+                    }
+                }
+            });
+        }
+    }
+
+    async fn read_again(&self) -> Result<(), StoreError> {
+        let _turn = self.reading.lock().await;
+        let sharing = Arc::new(Sharing::new(self.store.grants_and_members().await?));
+        let before = std::mem::replace(&mut *self.sharing.write(), sharing.clone());
+        self.tell(sharing.changed_since(&before));
+        Ok(())
+    }
+
+    /// Notes that a server has changed: its tags may decide who sees it.
+    pub fn server_changed(&self, server_id: Uuid, owner_id: Uuid) {
+        self.forget(server_id);
+        self.tell(self.sharing().guests(owner_id));
+    }
+
+    /// Notes that a server was deleted, and the grants on it with it.
+    pub async fn server_deleted(&self, server_id: Uuid, owner_id: Uuid) {
+        self.server_changed(server_id, owner_id);
+        if self.sharing().names_server(owner_id, server_id) {
+            self.changed().await;
+        }
+    }
+
+    /// Notes that an account was deleted: its servers may have another owner now, and its grants and teams have changed.
+    pub async fn account_deleted(&self, user_id: Uuid) {
+        self.forgotten.fetch_add(1, Ordering::SeqCst);
+        self.servers.retain(|_, known| known.owner_id != user_id);
+        self.changed().await;
+    }
+
+    /// Tells the sockets of these users on this instance that rights may have changed.
+    fn tell(&self, users: impl IntoIterator<Item = Uuid>) {
+        for user_id in users {
+            self.feeds.deliver(Topic::Access(user_id), FeedFrame::Rights);
+        }
+    }
+
+    fn forget(&self, server_id: Uuid) {
+        // Counted first: a read that began before this then does not keep what it found.
+        self.forgotten.fetch_add(1, Ordering::SeqCst);
+        self.servers.remove(&server_id);
+    }
+
+    /// The server's owner, and what the caller is for it; `None` if the caller may not know of it. What is known of servers
+    /// that the caller may not see is not used: a faster answer would reveal that the server exists.
+    async fn find(&self, caller: &Caller, server_id: Uuid) -> Result<Option<(Uuid, Standing)>, StoreError> {
+        let sharing = self.sharing();
+        let standing = |known: &Known| {
+            let standing = sharing.standing(caller.user_id, &known.facts(server_id))?;
+            Some((known.owner_id, standing))
+        };
+        let known = self.servers.get(&server_id).map(|entry| entry.clone());
+        if let Some(found) = known.and_then(|known| standing(&known)) {
+            return Ok(Some(found));
+        }
+        let before = self.forgotten.load(Ordering::SeqCst);
+        let visible = sharing.visible(caller.user_id, Action::See);
+        let Some(owner_id) = self.store.find_visible(&visible, server_id).await? else { return Ok(None) };
+        let known = Arc::new(Known { owner_id, tags: self.store.tags_of_server(server_id).await? });
+        self.servers.insert(server_id, known.clone());
+        if self.forgotten.load(Ordering::SeqCst) != before {
+            self.servers.remove(&server_id);
+        }
+        Ok(standing(&known))
     }
 }
 
-/// The caller's role for a server of this owner; `None` if the caller may not know of it.
-fn role(caller: &Caller, owner_id: Uuid) -> Option<Role> {
-    (caller.user_id == owner_id).then_some(Role::Owner)
+/// Whether this is enough for an action.
+fn allows(standing: Standing, action: Action) -> bool {
+    match action {
+        Action::See => true,
+        Action::Respond => standing.role >= Role::Responder,
+        Action::Use(right) => standing.rights.contains(right),
+        Action::Manage => standing.role >= Role::Manager,
+        Action::Own => standing.role == Role::Owner,
+    }
 }
 
-fn allows(role: Role, action: Action) -> bool {
-    match (role, action) {
-        (Role::Owner, Action::Read | Action::Operate | Action::Manage) => true,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_role_may_do_what_the_ones_before_it_may() {
+        let allowed = |role, rights: &[Right]| {
+            let standing = Standing::granted(role, rights.iter().copied().collect());
+            let actions = [Action::See, Action::Respond, Action::Use(Right::Logs), Action::Manage, Action::Own];
+            actions.map(|action| allows(standing, action))
+        };
+
+        assert_eq!(allowed(Role::Viewer, &Right::ALL), [true, false, false, false, false]);
+        assert_eq!(allowed(Role::Responder, &Right::ALL), [true, true, false, false, false]);
+        assert_eq!(allowed(Role::Operator, &[Right::Logs]), [true, true, true, false, false]);
+        assert_eq!(allowed(Role::Operator, &[Right::Commands]), [true, true, false, false, false]);
+        assert_eq!(allowed(Role::Manager, &[]), [true, true, true, true, false]);
+        assert_eq!(allowed(Role::Owner, &[]), [true; 5]);
     }
 }

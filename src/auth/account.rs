@@ -10,13 +10,18 @@ use uuid::Uuid;
 
 use super::access::Access;
 use super::factors::{FactorError, Factors};
+use super::invitation;
 use super::logins::Logins;
+use super::oidc::PasswordLogin;
 use super::password::{Asker, PasswordError, Passwords, Verdict};
 use super::refusals::Refusals;
 use super::setup::{Setup, SetupError, Via};
 use super::token::{TokenError, TokenKind, Tokens};
 use crate::audit::{Actor, Entry, Outcome, action};
-use crate::store::{Caller, Means, NewLogin, NewUser, Registration, Rotation, Store, StoreError, TokenRotation, User};
+use crate::store::{
+    AccountDeletion, Admission, Caller, DeletedAccount, Means, NewLogin, NewUser, Registration, Rotation, Store,
+    StoreError, TokenRotation, User,
+};
 
 /// Longer user agents are cut: the text is only shown to its owner.
 const MAX_USER_AGENT: usize = 256;
@@ -36,9 +41,10 @@ pub struct Accounts {
     pub factors: Factors,
     pub refusals: Refusals,
     pub registration: Registration,
+    pub password_login: PasswordLogin,
     pub setup: Setup,
     pub refresh_grace: Duration,
-    /// Set once an account exists. It stays set, because accounts are never deleted.
+    /// Set once an account exists. It stays set, because the last administrator's account is never deleted.
     pub has_users: Arc<AtomicBool>,
 }
 
@@ -70,12 +76,25 @@ pub struct TokenPair {
     pub refresh_expires_at: Timestamp,
 }
 
+/// What somebody shows in order to register.
+#[derive(Debug, Default)]
+pub struct Credentials {
+    /// Matters only for the first account.
+    pub setup_code: Option<SecretString>,
+    /// The token of an invitation.
+    pub invitation: Option<SecretString>,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
     #[error("wrong user name or password")]
     InvalidCredentials,
     #[error("the account needs a code of its authenticator app")]
     OtpRequired,
+    #[error("the account may not sign in with a password")]
+    PasswordLoginOff,
+    #[error("the account has no password")]
+    NoPassword,
     #[error("this refresh token was used before; the session has ended")]
     TokenReused,
     #[error("the session has ended")]
@@ -103,35 +122,52 @@ impl Accounts {
         Ok(!has_users)
     }
 
-    /// Creates a user and signs them in. `setup_code` matters only for the first account.
+    /// Creates a user and signs them in.
     pub async fn register(
         &self,
         new: NewUser,
         password: SecretString,
-        setup_code: Option<SecretString>,
+        shown: Credentials,
         origin: Origin,
     ) -> Result<(User, TokenPair), AccountError> {
-        // Checked before the slow hash, so that refusals are cheap; the transaction decides.
-        if self.needs_setup().await? {
-            if self.setup.requires_code(origin.via) {
-                self.setup.check(setup_code.as_ref(), &origin.address, Instant::now())?;
-            }
-        } else if self.registration == Registration::Closed {
-            return Err(StoreError::RegistrationClosed.into());
-        }
+        let admission = self.admission(&new, &shown, &origin).await?;
         let asker = origin.asker(&new.username, None);
         let password_hash = self.passwords.hash(asker, password.clone()).await?;
         let new = NewUser { password_hash, ..new };
         let address = origin.address.clone();
         // Created with the account, so that the caller gets no error once the account exists.
         let (login, pair) = self.begin_login(new.id, &new.username, Means::Password, origin)?;
-        let user = self.store.create_user(new, self.registration, &address, Some(login)).await?;
+        let user = self.store.create_user(new, admission, &address, Some(login)).await?;
         self.passwords.remember(user.id, &password);
         Ok((user, pair))
     }
 
-    /// Signs in by user name or e-mail address. A wrong name takes as long as a wrong password. `otp` is a code of the
-    /// account's authenticator app or a recovery code, if it has any.
+    /// Checks whether somebody may register, before the slow hash, so that refusals are cheap. The transaction decides.
+    async fn admission(&self, new: &NewUser, shown: &Credentials, origin: &Origin) -> Result<Admission, AccountError> {
+        let needs_setup = self.needs_setup().await?;
+        if needs_setup && self.setup.requires_code(origin.via) {
+            self.setup.check(shown.setup_code.as_ref(), &origin.address, Instant::now())?;
+        }
+        if !needs_setup && self.password_login != PasswordLogin::On {
+            return Err(AccountError::PasswordLoginOff);
+        }
+        if let Some(token) = &shown.invitation {
+            let (digest, now) = (invitation::digest(token), self.tokens.now());
+            let admits = self.store.admits(&digest, &new.email, now).await?;
+            return if admits {
+                Ok(Admission::Invited { digest, now })
+            } else {
+                Err(StoreError::InvitationInvalid.into())
+            };
+        }
+        if !needs_setup && self.registration == Registration::Closed {
+            return Err(StoreError::RegistrationClosed.into());
+        }
+        Ok(self.registration.into())
+    }
+
+    /// Signs in by user name or e-mail address. A wrong name and a disabled account take as long as a wrong password.
+    /// `otp` is a code of the account's authenticator app or a recovery code, if it has any.
     pub async fn login(
         &self,
         name: &str,
@@ -140,7 +176,9 @@ impl Accounts {
         origin: Origin,
     ) -> Result<TokenPair, AccountError> {
         let user = self.store.find_user_by_name(name).await?;
-        let stored = user.as_ref().map(|user| user.password_hash.clone());
+        // An account that is disabled or has no password takes as long as one that does not exist, and is as wrong.
+        let usable = user.as_ref().filter(|user| user.disabled_at.is_none() && !user.password_hash.is_empty());
+        let stored = usable.map(|user| user.password_hash.clone());
         let asker = origin.asker(name, user.as_ref());
         let verdict = self.passwords.verify(asker, password, stored).await?;
         let Some(user) = user else { return Err(AccountError::InvalidCredentials) };
@@ -148,6 +186,12 @@ impl Accounts {
             let actor = Actor::claiming(&user.username, origin.address);
             self.refused(Entry::new(action::LOGIN, user.id, actor));
             return Err(AccountError::InvalidCredentials);
+        }
+        // After the password: a caller that does not know it learns nothing about who is an administrator.
+        if !self.may_use_password(&user).await? {
+            let actor = Actor::claiming(&user.username, origin.address);
+            self.refused(Entry::new(action::LOGIN, user.id, actor));
+            return Err(AccountError::PasswordLoginOff);
         }
         let means = self.second_step(&user, otp.as_ref(), &origin).await?;
         // First, because it detects a password change since the verification by comparing with the verified hash.
@@ -159,6 +203,18 @@ impl Accounts {
             tracing::warn!(%error, user.id = %user.id, "cannot renew a password hash");
         }
         Ok(pair)
+    }
+
+    /// Whether an account may sign in with its password. With `off` one administrator still can: if the identity provider
+    /// is away, somebody has to.
+    async fn may_use_password(&self, user: &User) -> Result<bool, StoreError> {
+        Ok(match self.password_login {
+            PasswordLogin::On => true,
+            PasswordLogin::Admins => user.is_admin,
+            PasswordLogin::Off => {
+                user.is_admin && self.store.oldest_administrator_with_password().await? == Some(user.id)
+            }
+        })
     }
 
     /// Exchanges a refresh token, sent from `address`, for a new pair.
@@ -199,6 +255,9 @@ impl Accounts {
         actor: Actor,
     ) -> Result<Vec<Uuid>, AccountError> {
         let user = self.store.find_user(caller.user_id).await?.ok_or(AccountError::SessionEnded)?;
+        if user.password_hash.is_empty() {
+            return Err(AccountError::NoPassword);
+        }
         let entry = Entry::new(action::PASSWORD_CHANGE, user.id, actor);
         // Their token has already identified them.
         let asker = Asker::new(&entry.actor.address, NO_CONNECTION, user.id).known();
@@ -207,6 +266,26 @@ impl Accounts {
             return Err(AccountError::InvalidCredentials);
         }
         self.set_password(entry, new, Some(&user.password_hash), Some(caller.login_id)).await
+    }
+
+    /// Deletes the caller's own account.
+    pub async fn delete_own(
+        &self,
+        caller: &Caller,
+        password: SecretString,
+        actor: Actor,
+    ) -> Result<DeletedAccount, AccountError> {
+        let user = self.store.find_user(caller.user_id).await?.ok_or(AccountError::SessionEnded)?;
+        if user.password_hash.is_empty() {
+            return Err(AccountError::NoPassword);
+        }
+        let asker = Asker::new(&actor.address, NO_CONNECTION, user.id).known();
+        if self.passwords.verify(asker, password, Some(user.password_hash.clone())).await? == Verdict::Wrong {
+            self.refused(Entry::new(action::USER_DELETE, user.id, actor));
+            return Err(AccountError::InvalidCredentials);
+        }
+        let deletion = AccountDeletion { user_id: user.id, servers_to: None, verified_hash: Some(&user.password_hash) };
+        self.store.delete_account(deletion, actor).await?.ok_or(AccountError::InvalidCredentials)
     }
 
     /// Sets the password of the user of `entry`, and ends all logins except `keep`. Returns the ended ones. If

@@ -260,6 +260,7 @@ impl Factors {
 pub fn done<T>(answered: Answered<T>) -> Result<T, PasskeyError> {
     match answered {
         Answered::Done(value) => Ok(value),
+        Answered::Gone => Err(PasskeyError::Unknown),
         Answered::Spent => Err(PasskeyError::Spent),
         Answered::CountedBack => Err(PasskeyError::CountedBack),
         Answered::Known => Err(PasskeyError::AlreadyRegistered),

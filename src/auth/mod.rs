@@ -1,8 +1,9 @@
 //! Authentication and access rights.
 //!
-//! `password` and `token` have the cryptography, `logins` the active sign-ins, `api_key` the agents' keys; `machines`
-//! detects two machines with one key, and `access` is the only place that decides who may do what to which server.
-//! `totp`, `recovery` and `webauthn` verify second factors, `factors` decides who needs one, and `proof` what they prove.
+//! `password` and `token` have the cryptography, `logins` the active sign-ins, `api_key` the agents' keys, `invitation`
+//! what lets people register, `oidc` sign-in at an identity provider; `machines` detects two machines with one key, and
+//! `access` is the only place that decides who may do what to which server. `totp`, `recovery` and `webauthn` verify
+//! second factors, `factors` decides who needs one, and `proof` what they prove.
 
 pub mod access;
 pub mod account;
@@ -11,8 +12,10 @@ pub mod factors;
 #[doc(hidden)]
 pub mod fuzzing;
 mod hints;
+pub mod invitation;
 pub mod logins;
 pub mod machines;
+pub mod oidc;
 pub mod password;
 pub mod proof;
 mod recovery;

@@ -52,6 +52,7 @@ impl Accounts {
         let passkey = self.store.find_passkey(&given.credential_id).await?;
         let passkey = passkey.ok_or(FactorError::Passkey(PasskeyError::Unknown))?;
         let user = self.store.find_user(passkey.user_id).await?;
+        let user = user.filter(|user| user.disabled_at.is_none());
         let user = user.ok_or(FactorError::Passkey(PasskeyError::Unknown))?;
         let actor = Actor::claiming(&user.username, origin.address.clone());
         let signed_in = async {
@@ -90,14 +91,18 @@ impl Accounts {
 
     async fn prove_password(&self, caller: &Caller, shown: SecretString, entry: &Entry) -> Result<(), AccountError> {
         self.check_password(caller, shown, &entry.actor).await?;
-        let proof = Proof { login_id: caller.login_id, means: Means::Password, now: self.factors.now() };
-        Ok(self.store.prove(proof, entry.clone()).await?)
+        self.proved(caller, Means::Password, entry).await
     }
 
     async fn prove_otp(&self, caller: &Caller, code: &SecretString, entry: &Entry) -> Result<(), AccountError> {
         self.accept_code(caller, code, &entry.actor).await?;
-        let proof = Proof { login_id: caller.login_id, means: Means::Otp, now: self.factors.now() };
-        Ok(self.store.prove(proof, entry.clone()).await?)
+        self.proved(caller, Means::Otp, entry).await
+    }
+
+    async fn proved(&self, caller: &Caller, means: Means, entry: &Entry) -> Result<(), AccountError> {
+        let proof = Proof { login_id: caller.login_id, means, now: self.factors.now() };
+        let is_active = self.store.prove(proof, entry.clone()).await?;
+        is_active.then_some(()).ok_or(AccountError::SessionEnded)
     }
 
     async fn prove_passkey(&self, caller: &Caller, given: &Assertion, entry: &Entry) -> Result<(), AccountError> {
@@ -112,17 +117,20 @@ impl Accounts {
         Ok(())
     }
 
-    /// Removes the caller's authenticator app, which takes the password and a code.
+    /// Removes the caller's authenticator app, which takes a code, and the password of an account that has one.
     pub async fn remove_totp(
         &self,
         caller: &Caller,
-        password: SecretString,
+        password: Option<SecretString>,
         code: SecretString,
         actor: Actor,
     ) -> Result<(), AccountError> {
         let entry = Entry::new(action::TOTP_DELETE, caller.user_id, actor);
         let proved = async {
-            self.check_password(caller, password, &entry.actor).await?;
+            match self.check_password(caller, password.unwrap_or_default(), &entry.actor).await {
+                Ok(()) | Err(AccountError::NoPassword) => {}
+                Err(error) => return Err(error),
+            }
             self.accept_code(caller, &code, &entry.actor).await
         };
         if let Err(error) = proved.await {
@@ -138,6 +146,9 @@ impl Accounts {
 
     async fn check_password(&self, caller: &Caller, shown: SecretString, actor: &Actor) -> Result<(), AccountError> {
         let user = self.store.find_user(caller.user_id).await?.ok_or(AccountError::SessionEnded)?;
+        if user.password_hash.is_empty() {
+            return Err(AccountError::NoPassword);
+        }
         let asker = Asker::new(&actor.address, NO_CONNECTION, user.id).known();
         match self.passwords.verify(asker, shown, Some(user.password_hash)).await? {
             Verdict::Wrong => Err(AccountError::InvalidCredentials),

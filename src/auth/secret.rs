@@ -31,6 +31,9 @@ pub const SIGNING: Purpose = Purpose { name: "signing secret", flag: "--jwt-secr
 pub const ENCRYPTION: Purpose =
     Purpose { name: "encryption key", flag: "--encryption-key-file", file_name: "encryption-key" };
 
+/// The private key by which push services know the service. 32 random bytes are one, as good as always.
+pub const PUSH: Purpose = Purpose { name: "push key", flag: "--push-key-file", file_name: "push-key" };
+
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     #[error("cannot use the {} {path} ({}): {source}", purpose.name, purpose.flag)]
@@ -112,7 +115,7 @@ mod tests {
     fn a_generated_secret_is_kept_and_private() {
         let directory = tempfile::tempdir().unwrap();
 
-        for purpose in [SIGNING, ENCRYPTION] {
+        for purpose in [SIGNING, ENCRYPTION, PUSH] {
             let first = obtain(purpose, None, directory.path()).unwrap();
             let second = obtain(purpose, None, directory.path()).unwrap();
 

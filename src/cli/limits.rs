@@ -42,6 +42,14 @@ pub struct LimitArgs {
     #[arg(long, env = "SIGNALBOX_QUOTA_VIEWS", value_name = "N", help_heading = LIMITS,
           default_value_t = Quotas::default().views, value_parser = quota())]
     pub quota_views: u64,
+    /// Maximum number of grants that one account gives
+    #[arg(long, env = "SIGNALBOX_QUOTA_GRANTS", value_name = "N", help_heading = LIMITS,
+          default_value_t = Quotas::default().grants, value_parser = quota())]
+    pub quota_grants: u64,
+    /// Maximum number of teams that one account creates
+    #[arg(long, env = "SIGNALBOX_QUOTA_TEAMS", value_name = "N", help_heading = LIMITS,
+          default_value_t = Quotas::default().teams, value_parser = quota())]
+    pub quota_teams: u64,
     /// Maximum number of batches of one account that run at the same time
     #[arg(long, env = "SIGNALBOX_QUOTA_BATCHES", value_name = "N", help_heading = LIMITS,
           default_value_t = Quotas::default().batches, value_parser = quota())]
@@ -63,6 +71,8 @@ impl LimitArgs {
             silences: self.quota_silences,
             channels: self.quota_channels,
             views: self.quota_views,
+            grants: self.quota_grants,
+            teams: self.quota_teams,
             batches: self.quota_batches,
             command_bytes: self.quota_command_storage.saturating_mul(MEGABYTE),
         }

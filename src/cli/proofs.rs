@@ -15,7 +15,7 @@ pub struct ProofArgs {
     /// Who must use a second factor: an authenticator app or a passkey
     #[arg(long, env = "SIGNALBOX_SECOND_FACTOR", value_name = "WHO", value_enum, default_value = "off")]
     pub second_factor: SecondFactorPolicy,
-    /// Minutes after which commands, terminals and API keys need a new proof of identity; 0: never
+    /// Minutes after which commands, terminals, API keys, sharing and accounts need a new proof of identity; 0: never
     #[arg(long, env = "SIGNALBOX_STEP_UP", value_name = "MINUTES", default_value_t = 0,
           value_parser = whole::<u64>(0, MAX_STEP_UP_MINUTES))]
     pub step_up: u64,

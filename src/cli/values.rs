@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use secrecy::SecretString;
 
-use crate::address::{is_address, is_origin};
+use crate::address::{is_address, is_email, is_origin};
 use crate::audit::chain::{HASH_LENGTH, parse_hex};
 use crate::observe;
 
@@ -55,6 +55,11 @@ pub fn public_url(text: &str) -> Result<String, &'static str> {
     let (_, rest) = url.split_once("://").unwrap_or_default();
     let is_root = !rest.contains('/');
     is_root.then(|| url.to_owned()).ok_or("an address with no path is needed, such as https://signalbox.example.com")
+}
+
+/// Takes an e-mail address.
+pub fn email(text: &str) -> Result<String, &'static str> {
+    is_email(text).then(|| text.to_owned()).ok_or("an e-mail address is needed, such as ada@example.com")
 }
 
 /// Takes the origin of pages, as browsers name it.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use crate::audit::chain::Record;
 use crate::bus::Subscription;
 use crate::bus::client::BusClient;
 use crate::change::Change;
@@ -76,11 +77,30 @@ impl AuditTailer {
         }
     }
 
-    /// Hands on new changes page by page: a page that was handed on is not lost when the next one cannot be read.
+    /// Hands on changes by the operator's commands beside a lone instance, for as long as it lives.
+    pub async fn keep_beside(mut self, apply: impl Fn(Change)) {
+        let mut ticks = ticks(LOOK_EVERY);
+        let mut was_read = true;
+        loop {
+            ticks.tick().await;
+            let read = self.read_if(Record::is_of_command_line, &apply).await;
+            // Once for each time that the database is away.
+            if let (Err(error), true) = (&read, was_read) {
+                tracing::warn!(%error, "cannot read the changes of the operator's commands, will retry");
+            }
+            was_read = read.is_ok();
+        }
+    }
+
     async fn read(&mut self, apply: &impl Fn(Change)) -> Result<(), StoreError> {
+        self.read_if(|_| true, apply).await
+    }
+
+    /// Hands on new changes page by page: a page that was handed on is not lost when the next one cannot be read.
+    async fn read_if(&mut self, concerns: impl Fn(&Record) -> bool, apply: &impl Fn(Change)) -> Result<(), StoreError> {
         loop {
             let (records, up_to) = self.store.audit_changes(self.seq, &Change::ACTIONS, AT_ONCE).await?;
-            records.iter().filter_map(Change::of).for_each(apply);
+            records.iter().filter(|record| concerns(record)).filter_map(Change::of).for_each(apply);
             self.seq = up_to;
             if (records.len() as u64) < AT_ONCE {
                 return Ok(());

@@ -34,7 +34,7 @@ const ASKED_WITHIN: Duration = Duration::from_secs(30);
 pub struct NewBatch {
     pub owner_id: Uuid,
     pub actor: Actor,
-    pub server_ids: Vec<Uuid>,
+    pub servers: Vec<BatchServer>,
     pub command: String,
     pub stdin: Option<String>,
     pub timeout_seconds: u32,
@@ -42,6 +42,13 @@ pub struct NewBatch {
     pub concurrency: u16,
     /// Whether a failed command keeps the queued ones from running.
     pub stop_on_failure: bool,
+}
+
+/// A server of a batch. Its command belongs to its owner, as every command on it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchServer {
+    pub server_id: Uuid,
+    pub owner_id: Uuid,
 }
 
 /// The command of a batch for one server.
@@ -122,16 +129,16 @@ impl Batches {
             created_at: now.into(),
             finished_at: None,
         };
-        let job = |server_id: &Uuid| NewJob {
-            server_id: *server_id,
-            owner_id: new.owner_id,
+        let job = |server: &BatchServer| NewJob {
+            server_id: server.server_id,
+            owner_id: server.owner_id,
             actor: new.actor.clone(),
             command: new.command.clone(),
             stdin: new.stdin.clone(),
             timeout_seconds: new.timeout_seconds,
         };
         let rows: Vec<Command> =
-            new.server_ids.iter().map(|id| job(id).into_row(JobStatus::Queued, Some(batch.id), now)).collect();
+            new.servers.iter().map(|server| job(server).into_row(JobStatus::Queued, Some(batch.id), now)).collect();
         let entry = entries::batch_started(&batch, new.actor, rows.len());
         // Claimed before it is stored: otherwise `look_after` could find it without a runner and take it up.
         let Some(mut run) = self.prepare(batch.clone()) else { return Err(RunError::Stopping) };
@@ -139,7 +146,8 @@ impl Batches {
         let begun = tokio::spawn(async move {
             let write = CommandWrite::NewBatch(Box::new(batch.clone()), rows.clone());
             means.writer.write(write, vec![entry]).await?;
-            means.quota.wrote(batch.owner_id, batch.command.len() * (rows.len() + 1));
+            means.quota.wrote(batch.owner_id, batch.command.len());
+            rows.iter().for_each(|row| means.quota.wrote(row.owner_id, row.command.len()));
             let place = |row: &Command| BatchPlace { command_id: row.id, server_id: row.server_id };
             let places = rows.iter().map(place).collect();
             run.fill(rows);

@@ -8,14 +8,14 @@ use secrecy::SecretString;
 use uuid::Uuid;
 
 use crate::audit::{Actor, Entry, action};
-use crate::auth::account::{AccountError, Origin};
+use crate::auth::account::{AccountError, Credentials, Origin};
 use crate::auth::api_key;
 use crate::auth::setup::Via;
 use crate::change::Change;
 use crate::effects;
 use crate::random;
 use crate::state::State;
-use crate::store::{NewApiKey, NewServer, NewUser, PageRequest, Server, ServerFilter, StoreError};
+use crate::store::{NewApiKey, NewServer, NewUser, PageRequest, Server, ServerFilter, StoreError, Visibility};
 
 /// Servers that one query lists.
 const PAGE: u64 = 500;
@@ -80,7 +80,8 @@ async fn register(state: &State, person: &Person, password: SecretString) -> Res
         password_hash: String::new(),
     };
     let setup_code = Some(state.accounts.setup.code().clone());
-    let (user, _) = state.accounts.register(new, password, setup_code, origin()).await?;
+    let shown = Credentials { setup_code, ..Credentials::default() };
+    let (user, _) = state.accounts.register(new, password, shown, origin()).await?;
     Ok(user.id)
 }
 
@@ -94,7 +95,7 @@ pub async fn servers(state: &State, owner_id: Uuid) -> Result<HashMap<String, Se
     let mut all = HashMap::new();
     loop {
         let page = PageRequest { limit: PAGE, offset: all.len() as u64 };
-        let found = state.store.list_servers(owner_id, ServerFilter::default(), page).await?;
+        let found = state.store.list_servers(&Visibility::of_owner(owner_id), ServerFilter::default(), page).await?;
         let is_last = (found.items.len() as u64) < PAGE;
         all.extend(found.items.into_iter().map(|server| (server.record.name.clone(), server)));
         if is_last {

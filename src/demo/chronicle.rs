@@ -57,12 +57,31 @@ const COMMANDS: [(&str, f64, &str, By); 13] = [
 /// A command that ran on all servers with a tag.
 const BATCH: (&str, f64, &str) = ("web", -5.2, "uptime");
 
+/// Deploys and notes: the role or the name of the servers, hours since the demo began, the kind, the text and the version.
+const ANNOTATIONS: [(&str, f64, &str, &str, &str); 14] = [
+    ("web", -671.2, "deploy", "Shop", "2026.10.4"),
+    ("app", -506.6, "deploy", "Billing", "4.11.0"),
+    ("web", -503.4, "deploy", "Shop", "2026.11.1"),
+    ("db", -412.0, "note", "PostgreSQL parameters reviewed: shared_buffers 12 GB, work_mem 64 MB", ""),
+    ("web", -335.3, "deploy", "Shop", "2026.11.2"),
+    ("app", -266.9, "deploy", "Billing", "4.11.1"),
+    ("nas", -190.5, "note", "Replaced the fan of bay 2", ""),
+    ("web", -167.1, "deploy", "Shop", "2026.11.3"),
+    ("app", -74.3, "deploy", "Billing", "4.12.0"),
+    ("web", DEPLOYED, "deploy", "Shop", "2026.11.4"),
+    ("web", DEPLOYED + 0.141, "deploy", "Shop, rolled back", "2026.11.3"),
+    ("queue", -4.1, "deploy", "Mailer", "1.8.2"),
+    ("edge-sao-1", -1.4, "note", "Ticket 48213 with the provider: power lost in the rack", ""),
+    ("logs-1", -1.5, "note", "Old archives of /var/log go to the NAS tonight", ""),
+];
+
 /// Writes the events. Agents that connect within two seconds continue without one more.
 pub async fn events(scene: &Scene<'_>) -> Result<(), StoreError> {
     let mut events = Vec::new();
     for (server_id, machine) in scene.servers {
         presence(scene, *server_id, machine, &mut events);
         containers(scene, *server_id, machine, &mut events);
+        annotations(scene, *server_id, machine, &mut events);
     }
     for some in events.chunks(AT_ONCE) {
         scene.state.store.record_events(some).await?;
@@ -84,6 +103,18 @@ fn presence(scene: &Scene<'_>, server_id: Uuid, machine: &Machine, events: &mut 
     if is_heard(machine, 0.0) {
         // As if the service had been restarted this moment: the agents take it back.
         add(presence_kind::UNWATCHED, Timestamp::now(), json!({ "reason": "service_stopped" }));
+    }
+}
+
+fn annotations(scene: &Scene<'_>, server_id: Uuid, machine: &Machine, events: &mut Vec<NewServerEvent>) {
+    let is_its = |place: &str| machine.role.word() == place || machine.name == place;
+    for (_, hours, kind, text, version) in ANNOTATIONS.into_iter().filter(|(place, ..)| is_its(place)) {
+        let username = scene.colleague.username.as_ref();
+        let detail = match version {
+            "" => json!({ "text": text, "username": username }),
+            version => json!({ "text": text, "username": username, "version": version }),
+        };
+        events.push(NewServerEvent::new(server_id, kind, scene.course.at(hours), detail));
     }
 }
 

@@ -28,7 +28,7 @@ use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use secrecy::{ExposeSecret, SecretString};
@@ -198,8 +198,13 @@ async fn start_fleet(
 }
 
 async fn write_past(state: State, course: Course, servers: Vec<Simulated>) {
-    if let Err(error) = past::write(&state.store, course, &servers).await {
-        tracing::error!(%error, "the history of the simulated servers could not be written");
+    let began = Instant::now();
+    match past::write(&state.store, course, &servers).await {
+        Ok(with_month) => {
+            let seconds = began.elapsed().as_secs_f64();
+            tracing::info!("made {} days of history for {with_month} servers in {seconds:.1} s", past::DAYS);
+        }
+        Err(error) => tracing::error!(%error, "the history of the simulated servers could not be written"),
     }
 }
 

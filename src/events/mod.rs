@@ -4,13 +4,13 @@
 //! An agent may be hostile: the service accepts a limited number of events at once and per hour, and keeps a limited number
 //! of the newest. Dropped events are counted, and recorded by a separate event.
 
+pub mod annotations;
 pub mod availability;
 pub mod beats;
+mod pace;
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use dashmap::DashMap;
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::Event;
@@ -19,10 +19,11 @@ use uuid::Uuid;
 
 use self::availability::{Availability, Standing, Turn, availability};
 use self::beats::{Beat, Grid, beats};
+use self::pace::{Limit, Paces};
 use crate::clock::Clock;
 use crate::periodic::every;
 use crate::shards::Shards;
-use crate::store::{NewServerEvent, ServerEvent, Store, StoreError, presence_kind};
+use crate::store::{NewServerEvent, ServerEvent, Store, StoreError, Visibility, presence_kind};
 
 /// The kinds of events that the service accepts from agents. All others are its own, so that no agent can forge its
 /// presence.
@@ -31,11 +32,8 @@ const TOLD_BY_AGENTS: [&str; 1] = ["container"];
 /// The kind of the event that says how many events were dropped before it.
 const DROPPED: &str = "dropped";
 
-/// Events of a server that are accepted at once: a host that starts has some dozens of containers.
-const BURST: f64 = 120.0;
-
-/// Events of a server that are accepted per hour in the long run.
-const AN_HOUR: f64 = 720.0;
+/// Events of an agent that are accepted: a host that starts has some dozens of containers.
+const AGENT_LIMIT: Limit = Limit { burst: 120.0, an_hour: 720.0 };
 
 /// The newest events of a server that are kept: two weeks at the accepted rate, or years of an ordinary server.
 const MAX_PER_SERVER: u64 = 10_000;
@@ -66,7 +64,12 @@ pub struct ServerEvents {
     store: Store,
     clock: Clock,
     waiting: mpsc::Sender<NewServerEvent>,
-    paces: Arc<DashMap<Uuid, Pace>>,
+    /// How many more events are accepted of the agent of each server.
+    agents: Paces,
+    /// How many more annotations are accepted of each account.
+    writers: Paces,
+    /// After so many days events are removed.
+    kept_days: u32,
 }
 
 /// The availability of a server in a range, and how often its machine rebooted.
@@ -84,48 +87,13 @@ pub struct Bar {
     pub availability: Availability,
 }
 
-/// How many more events of a server are accepted.
-#[derive(Debug)]
-struct Pace {
-    left: f64,
-    since: Instant,
-    dropped: u64,
-}
-
-impl Pace {
-    fn new(now: Instant) -> Self {
-        Self { left: BURST, since: now, dropped: 0 }
-    }
-
-    /// Accepts one more event. Returns how many were dropped before it; `None` if this one is dropped too.
-    fn take(&mut self, now: Instant) -> Option<u64> {
-        self.refill(now);
-        if self.left < 1.0 {
-            self.dropped += 1;
-            return None;
-        }
-        self.left -= 1.0;
-        Some(std::mem::take(&mut self.dropped))
-    }
-
-    fn refill(&mut self, now: Instant) {
-        let hours = now.duration_since(self.since).as_secs_f64() / 3_600.0;
-        (self.left, self.since) = ((self.left + hours * AN_HOUR).min(BURST), now);
-    }
-
-    /// Returns whether it equals a new one.
-    fn is_fresh(&mut self, now: Instant) -> bool {
-        self.refill(now);
-        self.dropped == 0 && self.left >= BURST
-    }
-}
-
 impl ServerEvents {
     /// Starts the writer on the calling thread.
-    pub fn start(store: Store, clock: Clock) -> Self {
+    pub fn start(store: Store, clock: Clock, kept_days: u32) -> Self {
         let (waiting, events) = mpsc::channel(MAX_WAITING);
         actix::spawn(write_all(store.clone(), events));
-        Self { store, clock, waiting, paces: Arc::default() }
+        let (agents, writers) = (Paces::new(AGENT_LIMIT), Paces::new(annotations::WRITER_LIMIT));
+        Self { store, clock, waiting, agents, writers, kept_days }
     }
 
     /// Takes in an event that the agent reported.
@@ -133,9 +101,8 @@ impl ServerEvents {
         if !TOLD_BY_AGENTS.contains(&event.kind.as_str()) {
             return;
         }
-        let (now, at) = (Instant::now(), self.clock.now());
-        let left_out = self.paces.entry(server_id).or_insert_with(|| Pace::new(now)).take(now);
-        match left_out {
+        let at = self.clock.now();
+        match self.agents.take(server_id) {
             None => return dropped(),
             Some(0) => {}
             Some(count) => self.put(NewServerEvent::new(server_id, DROPPED, at, json!({ "count": count }))),
@@ -158,15 +125,15 @@ impl ServerEvents {
         Ok(Report { availability: availability(&turns, start, end), reboots })
     }
 
-    /// Returns the bars of these servers of an owner up to `now`, in their order.
+    /// Returns the bars of these visible servers up to `now`, in their order.
     pub async fn bars(
         &self,
-        owner_id: Uuid,
+        visible: &Visibility,
         server_ids: &[Uuid],
         grid: Grid,
         now: Timestamp,
     ) -> Result<Vec<Bar>, StoreError> {
-        let found = self.store.presence_of_servers(owner_id, server_ids, grid.start, now).await?;
+        let found = self.store.presence_of_servers(visible, server_ids, grid.start, now).await?;
         let bar = |server_id: &Uuid| {
             let events = found.get(server_id).map(Vec::as_slice).unwrap_or_default();
             let turns: Vec<Turn> = events.iter().map(turn_of).collect();
@@ -180,7 +147,7 @@ impl ServerEvents {
     }
 
     /// Records servers as missing that do not reconnect after the service did not run, and removes old and excess events.
-    pub async fn keep(self, shards: Shards, kept_days: u32, patience: Duration) {
+    pub async fn keep(self, shards: Shards, patience: Duration) {
         tokio::time::sleep(patience).await;
         let patience_ms = i64::try_from(patience.as_millis()).unwrap_or(i64::MAX);
         let mut turns = (0..TIDY_EVERY).cycle();
@@ -194,16 +161,16 @@ impl ServerEvents {
             }
             // One of several instances does this for all.
             if turns.next() == Some(0) && shards.holds(Uuid::nil()) {
-                self.tidy(kept_days).await;
+                self.tidy().await;
             }
         })
         .await;
     }
 
-    async fn tidy(&self, kept_days: u32) {
-        let began = Instant::now();
-        self.paces.retain(|_, pace| !pace.is_fresh(began));
-        let before = self.clock.certain().plus_millis(-i64::from(kept_days).saturating_mul(DAY_MS));
+    async fn tidy(&self) {
+        self.agents.tidy();
+        self.writers.tidy();
+        let before = self.clock.certain().plus_millis(-i64::from(self.kept_days).saturating_mul(DAY_MS));
         let removed = async {
             while self.store.forget_events(before).await? > 0 {}
             self.store.trim_events(MAX_PER_SERVER).await
@@ -244,42 +211,5 @@ async fn write_all(store: Store, mut events: mpsc::Receiver<NewServerEvent>) {
             tokio::time::sleep(AGAIN_AFTER).await;
         }
         some.clear();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_flood_is_limited_and_counted() {
-        let began = Instant::now();
-        let mut pace = Pace::new(began);
-
-        let taken = (0..1_000).filter(|_| pace.take(began).is_some()).count();
-
-        assert_eq!(taken, 120);
-        assert!(!pace.is_fresh(began));
-        assert_eq!(pace.take(began + Duration::from_secs(6)), Some(880));
-        assert_eq!(pace.take(began + Duration::from_secs(6)), None);
-    }
-
-    #[test]
-    fn the_rate_per_hour_is_bounded_in_the_long_run() {
-        let began = Instant::now();
-        let mut pace = Pace::new(began);
-
-        let taken = (0..36_000).filter(|second| pace.take(began + Duration::from_secs(*second)).is_some()).count();
-
-        assert_eq!(taken, 120 + 7_199);
-    }
-
-    #[test]
-    fn the_pace_of_a_quiet_server_is_fresh_again() {
-        let began = Instant::now();
-        let mut pace = Pace::new(began);
-        pace.take(began);
-
-        assert!(pace.is_fresh(began + Duration::from_secs(10)));
     }
 }

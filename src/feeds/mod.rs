@@ -43,6 +43,8 @@ pub enum FeedFrame {
     Event(Text),
     /// The topic has changed and has to be read again. One that waits in the queue covers later ones.
     Notice,
+    /// What the subscriber's user may do has changed, and has to be checked again. One that waits covers later ones.
+    Rights,
 }
 
 /// Why the service closes a socket.
@@ -178,7 +180,7 @@ impl Feeds {
         let Some(Audience { queues, pace }) = audience else { return };
         let turn = match frame {
             FeedFrame::Metrics(_) => pace.turn(Instant::now()),
-            FeedFrame::Event(_) | FeedFrame::Notice => WakeTime::Now,
+            FeedFrame::Event(_) | FeedFrame::Notice | FeedFrame::Rights => WakeTime::Now,
         };
         let call = if turn == WakeTime::Now { Call::Now } else { Call::Later };
         for queue in queues.iter() {

@@ -183,31 +183,39 @@ impl Reader {
     fn of(&mut self, frame: &FeedFrame) -> Self {
         match (self, frame) {
             (Self::Socket(task), FeedFrame::Metrics(_) | FeedFrame::Event(_)) => Self::Socket(task.take()),
-            (Self::Actor, _) | (Self::Socket(_), FeedFrame::Notice) => Self::Actor,
+            (Self::Actor, _) | (Self::Socket(_), FeedFrame::Notice | FeedFrame::Rights) => Self::Actor,
         }
     }
 }
 
 impl FeedFrame {
+    fn is_text(&self) -> bool {
+        match self {
+            Self::Metrics(_) | Self::Event(_) => true,
+            Self::Notice | Self::Rights => false,
+        }
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Self::Metrics(text) | Self::Event(text) => text.bytes(),
-            Self::Notice => 0,
+            Self::Notice | Self::Rights => 0,
         }
     }
 }
 
 impl Waiting {
-    /// Returns whether this is a notice and one is waiting already.
+    /// Returns whether this is a frame without a text, and the same is waiting already.
     fn has_same_notice(&self, frame: &FeedFrame) -> bool {
-        matches!(frame, FeedFrame::Notice) && self.frames.iter().any(|waiting| matches!(waiting, FeedFrame::Notice))
+        let kind = std::mem::discriminant(frame);
+        !frame.is_text() && self.frames.iter().any(|waiting| std::mem::discriminant(waiting) == kind)
     }
 
     fn next_text(&mut self) -> Option<Text> {
-        let place = self.frames.iter().position(|frame| !matches!(frame, FeedFrame::Notice))?;
+        let place = self.frames.iter().position(FeedFrame::is_text)?;
         match self.remove(place)? {
             FeedFrame::Metrics(text) | FeedFrame::Event(text) => Some(text),
-            FeedFrame::Notice => None,
+            FeedFrame::Notice | FeedFrame::Rights => None,
         }
     }
 
@@ -216,8 +224,8 @@ impl Waiting {
         let is_crowded = match frame {
             FeedFrame::Metrics(_) => self.metrics >= MAX_METRICS,
             FeedFrame::Event(_) => self.frames.len() - self.metrics >= MAX_EVENTS,
-            // It waits at most once.
-            FeedFrame::Notice => return false,
+            // Each waits at most once.
+            FeedFrame::Notice | FeedFrame::Rights => return false,
         };
         !self.frames.is_empty() && (is_crowded || self.bytes + frame.bytes() > MAX_BYTES)
     }

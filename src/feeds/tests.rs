@@ -24,6 +24,7 @@ fn text(frame: &FeedFrame) -> String {
     match frame {
         FeedFrame::Metrics(text) | FeedFrame::Event(text) => text.text().to_string(),
         FeedFrame::Notice => "notice".to_owned(),
+        FeedFrame::Rights => "rights".to_owned(),
     }
 }
 

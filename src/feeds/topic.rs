@@ -19,6 +19,8 @@ pub enum Topic {
     Log(Uuid),
     /// The end of a login.
     Login(Uuid),
+    /// What a user may do.
+    Access(Uuid),
     /// The end of the service.
     Service,
 }
@@ -31,7 +33,7 @@ const ALERTS: u8 = 2;
 const PRESENCE: u8 = 3;
 
 impl Topic {
-    /// Returns whether events are relayed between instances. The ends of logins and servers, and changes of a list, reach other
+    /// Returns whether events are relayed between instances. The ends of logins and servers, and changes of a list or of rights, reach other
     /// instances through the audit log instead, because they must not be lost.
     pub fn crosses(self) -> bool {
         self.parts().is_some()
@@ -73,7 +75,9 @@ impl Topic {
             Self::Server(id) => Some((SERVER, id)),
             Self::Alerts(id) => Some((ALERTS, id)),
             Self::Presence(id) => Some((PRESENCE, id)),
-            Self::ServerEnd(_) | Self::Servers(_) | Self::Log(_) | Self::Login(_) | Self::Service => None,
+            Self::ServerEnd(_) | Self::Servers(_) | Self::Log(_) | Self::Login(_) | Self::Access(_) | Self::Service => {
+                None
+            }
         }
     }
 }
@@ -90,7 +94,8 @@ mod tests {
             assert_eq!(topic.packed().and_then(|packed| Topic::unpack(&packed)), Some(topic));
             assert!(topic.name().is_some_and(|name| name.ends_with(&id.to_string())));
         }
-        for topic in [Topic::ServerEnd(id), Topic::Servers(id), Topic::Log(id), Topic::Login(id), Topic::Service] {
+        let local = [Topic::ServerEnd(id), Topic::Servers(id), Topic::Log(id), Topic::Login(id), Topic::Access(id)];
+        for topic in local.into_iter().chain([Topic::Service]) {
             assert_eq!((topic.packed(), topic.name()), (None, None));
         }
         assert_eq!(Topic::unpack(&[9; PACKED]), None);

@@ -85,15 +85,16 @@ pub struct ApiKeysQuery {
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
 
-/// List your API keys
+/// List the API keys of your servers
 ///
-/// Newest first, without their secrets.
+/// And of those that you manage. Newest first, without their secrets.
 #[api_v2_operation(tags("API keys"), operation_id = "list_api_keys")]
 pub async fn list(ask: Checked<SignedIn, ApiKeysQuery>) -> Result<Listed<ApiKeyOut>, ApiError> {
     let query = ask.query;
     let server_id = query.server_id.map(|IdParam(id)| id);
     let wanted = page(query.limit, query.offset);
-    let found = ask.state.store.list_api_keys(ask.subject.caller.user_id, server_id, wanted).await?;
+    let managed = ask.state.accounts.access.where_allowed(&ask.subject.caller, Action::Manage);
+    let found = ask.state.store.list_api_keys(&managed, server_id, wanted).await?;
     Ok(Listed { items: found.items.into_iter().map(ApiKeyOut::from).collect(), total: found.total })
 }
 
@@ -134,7 +135,8 @@ pub async fn create(
 pub async fn revoke(ask: Checked<Recent<CallerAt<IdPath>>>) -> Result<Done, ApiError> {
     let Recent(CallerAt { caller, actor, path }) = ask.subject;
     let not_found = || ApiError::not_found("API key not found");
-    let key = ask.state.store.find_own_api_key(caller.user_id, path.id.0).await?.ok_or_else(not_found)?;
+    let managed = ask.state.accounts.access.where_allowed(&caller, Action::Manage);
+    let key = ask.state.store.find_managed_api_key(&managed, path.id.0).await?.ok_or_else(not_found)?;
     let access = ask.state.accounts.access.server(&caller, key.server_id, Action::Manage).await?;
     // In a separate task: a client that disconnects must not leave a session open whose key was revoked.
     let revoked = actix_web::rt::spawn(async move {

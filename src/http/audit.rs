@@ -5,6 +5,7 @@ use paperclip::actix::web::{Resource, get};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
@@ -17,7 +18,10 @@ use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::reply::Listed;
 use crate::audit::chain::{Record, hex};
+use crate::auth::Caller;
+use crate::auth::access::{AccessError, Action};
 use crate::shares::Share;
+use crate::state::State;
 use crate::store::AuditFilter;
 
 /// An entry of the audit log.
@@ -127,7 +131,8 @@ fn ends_after_start(query: AuditQuery, _: ValuePointerRef<'_>) -> Result<AuditQu
 /// List the audit log
 ///
 /// Every change and control action that concerns your account, newest first. An action that takes a while has two
-/// entries with the same target: `started`, and its outcome. Entries outlive the objects that they describe.
+/// entries with the same target: `started`, and its outcome. Entries outlive the objects that they describe. With `server_id`, also
+/// those of a server that you manage.
 #[api_v2_operation(tags(Audit), operation_id = "list_audit")]
 pub async fn list(ask: Checked<SignedIn, AuditQuery>) -> Result<Listed<AuditEntryOut>, ApiError> {
     let (caller, query) = (ask.subject.caller, ask.query);
@@ -135,9 +140,15 @@ pub async fn list(ask: Checked<SignedIn, AuditQuery>) -> Result<Listed<AuditEntr
     if wants_all && !caller.is_admin {
         return Err(ApiError::code(ErrorCode::Forbidden));
     }
+    let server_id = query.server_id.map(|IdParam(id)| id);
+    let owner_id = match server_id {
+        _ if wants_all => None,
+        Some(id) => Some(readable_owner(&ask.state, &caller, id).await?),
+        None => Some(caller.user_id),
+    };
     let filter = AuditFilter {
-        owner_id: (!wants_all).then_some(caller.user_id),
-        server_id: query.server_id.map(|IdParam(id)| id),
+        owner_id,
+        server_id,
         action: query.action.map(|SearchText(text)| text.to_lowercase()),
         since: query.since.map(|MomentParam(since)| since),
         until: query.until.map(|MomentParam(until)| until),
@@ -145,6 +156,16 @@ pub async fn list(ask: Checked<SignedIn, AuditQuery>) -> Result<Listed<AuditEntr
     let _permit = ask.state.limits.shares.reads.enter(Share::Account(caller.user_id)).await?;
     let found = ask.state.store.list_audit(filter, page(query.limit, query.offset)).await?;
     Ok(Listed { items: found.items.into_iter().map(AuditEntryOut::from).collect(), total: found.total })
+}
+
+/// The account whose entries about a server the caller may read: of a server that they manage its owner, otherwise themselves.
+async fn readable_owner(state: &State, caller: &Caller, server_id: Uuid) -> Result<Uuid, ApiError> {
+    match state.accounts.access.server(caller, server_id, Action::Manage).await {
+        Ok(access) => Ok(access.owner_id()),
+        // It may be one of their own that was deleted.
+        Err(AccessError::NotFound | AccessError::Forbidden) => Ok(caller.user_id),
+        Err(AccessError::Store(error)) => Err(error.into()),
+    }
 }
 
 /// The routes. Fixed paths come before those with parameters that would match them.

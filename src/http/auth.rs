@@ -4,7 +4,7 @@ use actix_web::ResponseError;
 use actix_web::http::StatusCode;
 use actix_web::web::Json;
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
-use paperclip::actix::web::{Resource, get, post, put};
+use paperclip::actix::web::{Resource, delete, get, post, put};
 use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
@@ -21,11 +21,11 @@ use super::path::at;
 use super::refresh_cookie::{Browser, IfAny, Jar, WithCookie};
 use super::reply::{Done, fault_of};
 use super::task::run_detached;
-use crate::auth::account::{AccountError, Origin, TokenPair};
+use crate::auth::account::{AccountError, Credentials, Origin, TokenPair};
 use crate::change::Change;
 use crate::effects;
 use crate::state::State;
-use crate::store::{NewUser, User, UserPatch};
+use crate::store::{DeletedAccount, NewUser, User, UserPatch};
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = passwords_match -> Faults)]
@@ -40,6 +40,9 @@ pub struct RegisterIn {
     /// start.
     #[deserr(default)]
     setup_code: Option<Shown>,
+    /// The token of an invitation, with which an account can be created also if registration is closed.
+    #[deserr(default)]
+    invitation: Option<Shown>,
 }
 
 fn passwords_match(input: RegisterIn, _: ValuePointerRef<'_>) -> Result<RegisterIn, Faults> {
@@ -127,7 +130,8 @@ impl From<Anyone> for Origin {
 /// Register a user
 ///
 /// Creates an account and signs it in. The first account administers the service. If registration is closed, only the
-/// first account can be created (403 `registration_closed`). If other machines can reach the service, directly or
+/// first account and those with an `invitation` can be created (403 `registration_closed`). An invitation works once (403
+/// `invitation_invalid`: unknown, used, expired, or for another e-mail address). If other machines can reach the service, directly or
 /// through a proxy, the first account requires `setup_code` (403 `setup_required`); after ten wrong codes within a
 /// minute, further ones are refused (503 `busy`).
 #[api_v2_operation(tags(Authentication), operation_id = "register")]
@@ -142,9 +146,12 @@ pub async fn register(
         full_name: input.full_name.0,
         password_hash: String::new(),
     };
-    let setup_code = input.setup_code.map(|code| code.0);
+    let shown = Credentials {
+        setup_code: input.setup_code.map(|code| code.0),
+        invitation: input.invitation.map(|token| token.0),
+    };
     let Browser { who, jar } = ask.subject;
-    let (user, mut pair) = ask.state.accounts.register(new, input.password.0, setup_code, who.into()).await?;
+    let (user, mut pair) = ask.state.accounts.register(new, input.password.0, shown, who.into()).await?;
     let cookie = jar.map(|jar| jar.keep(&mut pair));
     let answer = CreatedJson(RegisteredOut {
         user: UserOut { id: Id(user.id), email: user.email, username: user.username, full_name: user.full_name },
@@ -343,13 +350,49 @@ pub async fn change_password(ask: Checked<SignedIn, NoQuery, extract::Json<Passw
     }
 }
 
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct DeleteMeIn {
+    /// Your password.
+    password: Shown,
+}
+
+/// Delete your account
+///
+/// Ends with everything that belongs to it, and all your sessions. Delete your servers first, or ask an administrator to
+/// give them to another account (400 `owns_servers`). The only administrator cannot leave (400 `last_admin`). A wrong
+/// password is 400 `invalid_credentials`.
+#[api_v2_operation(tags(Authentication), operation_id = "delete_profile")]
+pub async fn delete_me(
+    ask: Checked<Browser<SignedIn>, NoQuery, extract::Json<DeleteMeIn>>,
+) -> Result<WithCookie<Done>, ApiError> {
+    let (state, extract::Json(DeleteMeIn { password: Shown(password) })) = (ask.state, ask.body);
+    let Browser { who: SignedIn { caller, actor }, jar } = ask.subject;
+    let user_id = caller.user_id;
+    let deleted = run_detached(async move {
+        let deleted = state.accounts.delete_own(&caller, password, actor).await;
+        if let Ok(DeletedAccount { batches }) = &deleted {
+            let change = Change::AccountDeleted { user_id, servers_to: None, batches: batches.clone() };
+            effects::commit(&state, change).await;
+        }
+        Ok(deleted)
+    });
+    match deleted.await? {
+        Err(AccountError::InvalidCredentials) => Err(ApiError::code(ErrorCode::InvalidCredentials)),
+        other => {
+            other?;
+            Ok(WithCookie { answer: Done("Account deleted"), cookie: jar.as_ref().map(Jar::clear) })
+        }
+    }
+}
+
 /// The routes. Fixed paths come before those with parameters that would match them.
 pub fn routes() -> Vec<Resource> {
     vec![
         at("/auth/register").route(post().to(register)),
         at("/auth/login").route(post().to(login)),
         at("/auth/refresh").route(post().to(refresh)),
-        at("/auth/me").route(get().to(read_me)).route(put().to(update_me)),
+        at("/auth/me").route(get().to(read_me)).route(put().to(update_me)).route(delete().to(delete_me)),
         at("/auth/change-password").route(post().to(change_password)),
     ]
 }

@@ -2,6 +2,7 @@
 
 mod identity;
 mod meaning;
+mod of_parts;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,12 +17,9 @@ use signalbox_protocol::agent::RequestError;
 
 use super::extract::fault::{Fault, Faults};
 use crate::auth::access::AccessError;
-use crate::docker::DockerError;
 use crate::memory::OverBudget;
-use crate::metrics::query::HistoryError;
-use crate::registry::CallError;
 use crate::shares::Full;
-use crate::store::{Quota, StoreError};
+use crate::store::{MAX_INVITATIONS, Quota, StoreError};
 
 /// The longest text of an agent that an error contains, in bytes.
 const MAX_AGENT_DETAIL: usize = 1_000;
@@ -39,8 +37,11 @@ pub enum ErrorCode {
     EmailTaken,
     UsernameTaken,
     InvalidCredentials,
+    NoPassword,
     BadRequest,
     QuotaExceeded,
+    LastAdmin,
+    OwnsServers,
     LoginFailed,
     OtpRequired,
     NotAuthenticated,
@@ -52,7 +53,9 @@ pub enum ErrorCode {
     SecondFactorRequired,
     StepUpRequired,
     RegistrationClosed,
+    PasswordLoginOff,
     SetupRequired,
+    InvitationInvalid,
     OriginNotAllowed,
     HostNotAllowed,
     NotFound,
@@ -66,7 +69,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for the OpenAPI document and its test.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 38] = [
         Self::AgentDisconnected,
         Self::AgentOffline,
         Self::AgentTimeout,
@@ -77,8 +80,11 @@ impl ErrorCode {
         Self::EmailTaken,
         Self::UsernameTaken,
         Self::InvalidCredentials,
+        Self::NoPassword,
         Self::BadRequest,
         Self::QuotaExceeded,
+        Self::LastAdmin,
+        Self::OwnsServers,
         Self::LoginFailed,
         Self::OtpRequired,
         Self::NotAuthenticated,
@@ -90,7 +96,9 @@ impl ErrorCode {
         Self::SecondFactorRequired,
         Self::StepUpRequired,
         Self::RegistrationClosed,
+        Self::PasswordLoginOff,
         Self::SetupRequired,
+        Self::InvitationInvalid,
         Self::OriginNotAllowed,
         Self::HostNotAllowed,
         Self::NotFound,
@@ -117,8 +125,21 @@ impl ErrorCode {
             Self::EmailTaken => (S::BAD_REQUEST, "email_taken", "This e-mail address is taken"),
             Self::UsernameTaken => (S::BAD_REQUEST, "username_taken", "This user name is taken"),
             Self::InvalidCredentials => (S::BAD_REQUEST, "invalid_credentials", "The current password is wrong"),
+            Self::NoPassword => {
+                (S::BAD_REQUEST, "no_password", "This account has no password: it signs in at the identity provider")
+            }
             Self::BadRequest => (S::BAD_REQUEST, "bad_request", "The request could not be understood"),
             Self::QuotaExceeded => (S::BAD_REQUEST, "quota_exceeded", "The account's quota is reached"),
+            Self::LastAdmin => (
+                S::BAD_REQUEST,
+                "last_admin",
+                "This account is the last that can administer the service; make another one an administrator first",
+            ),
+            Self::OwnsServers => (
+                S::BAD_REQUEST,
+                "owns_servers",
+                "This account has servers; delete them, or have an administrator give them to another account",
+            ),
             Self::LoginFailed => (S::UNAUTHORIZED, "invalid_credentials", "Wrong user name or password"),
             Self::OtpRequired => (S::UNAUTHORIZED, "otp_required", "Enter the code of your authenticator app"),
             Self::NotAuthenticated => (S::UNAUTHORIZED, "not_authenticated", "Not authenticated"),
@@ -134,7 +155,17 @@ impl ErrorCode {
             }
             Self::StepUpRequired => (S::FORBIDDEN, "step_up_required", "Prove again who you are"),
             Self::RegistrationClosed => (S::FORBIDDEN, "registration_closed", "Registration is closed"),
+            Self::PasswordLoginOff => (
+                S::FORBIDDEN,
+                "password_login_off",
+                "This account signs in at the identity provider, not with a password",
+            ),
             Self::SetupRequired => (S::FORBIDDEN, "setup_required", "The first account needs the setup code"),
+            Self::InvitationInvalid => (
+                S::FORBIDDEN,
+                "invitation_invalid",
+                "This invitation was used, has expired, or is for another e-mail address; ask for a new one",
+            ),
             Self::OriginNotAllowed => {
                 (S::FORBIDDEN, "origin_not_allowed", "Requests from pages of this origin are not allowed")
             }
@@ -277,7 +308,19 @@ impl From<StoreError> for ApiError {
         match error {
             StoreError::EmailTaken => Self::code(ErrorCode::EmailTaken),
             StoreError::UsernameTaken => Self::code(ErrorCode::UsernameTaken),
+            StoreError::TeamNameTaken => {
+                Self::Refused { code: ErrorCode::BadRequest, detail: "This team name is taken".into() }
+            }
             StoreError::RegistrationClosed => Self::code(ErrorCode::RegistrationClosed),
+            StoreError::InvitationInvalid => Self::code(ErrorCode::InvitationInvalid),
+            StoreError::TooManyInvitations => {
+                let detail = format!("{MAX_INVITATIONS} invitations are open: revoke one, or wait until one expires");
+                Self::Refused { code: ErrorCode::QuotaExceeded, detail: detail.into() }
+            }
+            StoreError::LastAdministrator => Self::code(ErrorCode::LastAdmin),
+            StoreError::OwnsServers => Self::code(ErrorCode::OwnsServers),
+            StoreError::NoRecipient => Self::not_found("There is no account for the servers"),
+            StoreError::NoAccount => Self::code(ErrorCode::TokenRevoked),
             StoreError::QuotaExceeded { quota, limit } => {
                 Self::Refused { code: ErrorCode::QuotaExceeded, detail: exceeded(quota, limit).into() }
             }
@@ -307,6 +350,8 @@ fn exceeded(quota: Quota, limit: u64) -> String {
         Quota::Silences => ("silences: delete one", "silences"),
         Quota::Channels => ("notification channels: delete one", "channels"),
         Quota::Views => ("views and dashboards: delete one", "views"),
+        Quota::Grants => ("grants: end one", "grants"),
+        Quota::Teams => ("teams: delete one", "teams"),
         Quota::Batches => ("running batches: wait for one, or cancel it", "batches"),
         Quota::CommandStorage => {
             ("bytes of commands that have not ended: wait for one, or cancel it", "command-storage")
@@ -334,38 +379,5 @@ impl From<Full> for ApiError {
 impl From<OverBudget> for ApiError {
     fn from(_: OverBudget) -> Self {
         Self::code(ErrorCode::Busy)
-    }
-}
-
-impl From<HistoryError> for ApiError {
-    fn from(error: HistoryError) -> Self {
-        match error {
-            HistoryError::Store(error) => error.into(),
-            HistoryError::Codec(_) | HistoryError::Block(_) | HistoryError::Interrupted => Self::internal(error),
-            HistoryError::Restless | HistoryError::Busy => Self::code(ErrorCode::Busy),
-            HistoryError::TooMuch => Self::Refused { code: ErrorCode::BadRequest, detail: error.to_string().into() },
-        }
-    }
-}
-
-impl From<DockerError> for ApiError {
-    fn from(error: DockerError) -> Self {
-        match error {
-            DockerError::Call(error) => error.into(),
-            DockerError::Nonsense => Self::Refused { code: ErrorCode::AgentError, detail: error.to_string().into() },
-        }
-    }
-}
-
-impl From<CallError> for ApiError {
-    fn from(error: CallError) -> Self {
-        match error {
-            CallError::Offline => Self::code(ErrorCode::AgentOffline),
-            CallError::Timeout => Self::code(ErrorCode::AgentTimeout),
-            CallError::Busy => Self::code(ErrorCode::Busy),
-            CallError::Unreachable => Self::Refused { code: ErrorCode::Busy, detail: error.to_string().into() },
-            CallError::Disconnected => Self::code(ErrorCode::AgentDisconnected),
-            CallError::Agent(error) => Self::of_agent(error),
-        }
     }
 }

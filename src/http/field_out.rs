@@ -1,6 +1,6 @@
 //! Fields of responses with a format of their own.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::extract::field::described;
 
 /// The id of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Id(pub Uuid);
 

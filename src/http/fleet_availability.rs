@@ -33,7 +33,7 @@ pub struct BarsQuery {
     /// The length of the range, up to now. Defaults to 24.
     #[deserr(default)]
     hours: Option<Whole<1, 168>>,
-    /// Only these of your servers: their ids, separated by commas, at most 100.
+    /// Only these servers: their ids, separated by commas, at most 100.
     #[deserr(default)]
     ids: Option<Ids>,
     /// Maximum number of entries. Defaults to 100.
@@ -103,22 +103,22 @@ impl BarOut {
     }
 }
 
-/// Get the availability of all your servers
+/// Get the availability of all servers that you can see
 ///
-/// For the bars of an overview: each server's state in 48 equal parts of the last hours, by name. Servers that are not yours are
-/// left out. Of a server with more than 1,000 connections and disconnections in the range, the time before them is unknown.
+/// For the bars of an overview: each server's state in 48 equal parts of the last hours, by name. Servers that you cannot see
+/// are left out. Of a server with more than 1,000 connections and disconnections in the range, the time before them is unknown.
 #[api_v2_operation(tags(Servers), operation_id = "list_availability")]
 pub async fn bars(ask: Checked<SignedIn, BarsQuery>) -> Result<Listed<BarOut>, ApiError> {
     let query = ask.query;
-    let owner_id = ask.subject.caller.user_id;
+    let visible = ask.state.accounts.access.visible(&ask.subject.caller);
     let among = query.ids.map(|Ids(ids)| ids);
     let listed = page(query.limit, query.offset);
-    let found = ask.state.store.own_server_ids(owner_id, among.as_deref(), listed).await?;
+    let found = ask.state.store.visible_server_ids(&visible, among.as_deref(), listed).await?;
     let hours = query.hours.map_or(DEFAULT_HOURS, |Whole(hours)| hours);
     let beat_seconds = u32::try_from(hours * 3_600 / BEATS.unsigned_abs()).unwrap_or(u32::MAX);
     let now = ask.state.clock.now();
     let grid = Grid::up_to(now, i64::from(beat_seconds) * 1_000, BEATS);
-    let bars = ask.state.events.bars(owner_id, &found.items, grid, now).await?;
+    let bars = ask.state.events.bars(&visible, &found.items, grid, now).await?;
     let items = bars.into_iter().map(|bar| BarOut::new(bar, grid.start, beat_seconds)).collect();
     Ok(Listed { items, total: found.total })
 }

@@ -96,7 +96,7 @@ async fn send(request: &HttpRequest, state: &State, opened: Opened) -> Result<Ht
 /// The address at which people reach this service: the configured one, or else the one that the request used.
 ///
 /// It becomes part of a script that root runs, so it must not contain anything that a shell would interpret.
-fn address(request: &HttpRequest, state: &State) -> Result<String, ApiError> {
+pub(super) fn address(request: &HttpRequest, state: &State) -> Result<String, ApiError> {
     if let Some(url) = &state.config.public_url {
         let url = url.trim_end_matches('/');
         return if is_address(url) {

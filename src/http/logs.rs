@@ -12,7 +12,7 @@ use super::extract::container::ContainerId;
 use super::extract::fault::{Faults, Part, not_a_member};
 use super::extract::field::{TEXT, bounded, described, string};
 use super::extract::param::{Flag, TimeParam, Whole};
-use super::extract::{Checked, OnServer, Read};
+use super::extract::{Checked, OnServer, UseLogs};
 use super::field_out::TimeOut as MomentOut;
 use super::path::at;
 use super::reply::fault_of;
@@ -210,7 +210,7 @@ impl From<SearchResult> for LogsOut {
 /// Returns the newest lines that match, oldest first. The server's agent searches for at most 5 s. Its own policy
 /// decides which logs may be read: 400 `agent_refused` says what it refused.
 #[api_v2_operation(tags(Logs), operation_id = "search_logs")]
-pub async fn search(ask: Checked<OnServer<Read>, LogsQuery>) -> Result<Json<LogsOut>, ApiError> {
+pub async fn search(ask: Checked<OnServer<UseLogs>, LogsQuery>) -> Result<Json<LogsOut>, ApiError> {
     let query = ask.query;
     let source = source_of(query.source, query.container_id.as_ref(), query.path.as_ref()).map_err(in_query)?;
     let log = Log { server_id: ask.subject.access.server_id(), source };

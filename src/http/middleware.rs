@@ -7,7 +7,7 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
 use actix_web::middleware::Next;
-use actix_web::{HttpMessage, ResponseError, web};
+use actix_web::{HttpMessage, HttpRequest, ResponseError, web};
 use tracing_actix_web::RequestId;
 use uuid::Uuid;
 
@@ -79,10 +79,11 @@ fn with_error_shape<B: MessageBody + 'static>(
     if is_ours(&response) {
         return response.map_into_left_body();
     }
-    let allow = response.request().match_pattern().and_then(|pattern| allowed_methods(&response, &pattern));
     let request = response.request().clone();
     let mut shaped = ApiError::code(code).error_response();
-    if let (ErrorCode::MethodNotAllowed, Some(allow)) = (code, allow) {
+    if let ErrorCode::MethodNotAllowed = code
+        && let Some(allow) = allowed_methods(&request)
+    {
         shaped.headers_mut().insert(header::ALLOW, allow);
     }
     ServiceResponse::new(request, shaped).map_into_right_body()
@@ -94,10 +95,10 @@ fn is_ours<B>(response: &ServiceResponse<B>) -> bool {
     content_type.is_some_and(|text| text.starts_with("application/json") || text.starts_with("text/html"))
 }
 
-/// The methods that the OpenAPI document has for a path.
-fn allowed_methods<B>(response: &ServiceResponse<B>, pattern: &str) -> Option<HeaderValue> {
-    let document = response.request().app_data::<web::Data<Document>>()?;
-    HeaderValue::from_str(&document.methods(pattern)).ok()
+/// The methods that the OpenAPI document has for a request's path.
+fn allowed_methods(request: &HttpRequest) -> Option<HeaderValue> {
+    let document = request.app_data::<web::Data<Document>>()?;
+    HeaderValue::from_str(&document.methods(&request.match_pattern()?)).ok()
 }
 
 fn record<B>(response: &ServiceResponse<B>, method: &Method, id: &str, started: Instant) {

@@ -1,6 +1,7 @@
 //! REST: one file per resource, thin handlers, and the OpenAPI document. Only this module names paperclip.
 
 mod alerts;
+mod annotations;
 mod answered;
 mod api_keys;
 mod audit;
@@ -16,29 +17,37 @@ mod field_out;
 mod fleet_availability;
 #[doc(hidden)]
 pub mod fuzzing;
+mod grants;
+mod grants_in;
 mod health;
 mod host;
 mod install;
+mod invitations;
 mod logs;
 mod metrics;
 pub mod middleware;
 mod notifications;
+mod oidc;
 pub mod openapi;
 mod origin;
 mod path;
+mod people_out;
 mod prometheus;
 mod quotas;
 mod refresh_cookie;
 mod reply;
 mod request_id;
 mod routes;
+mod selection;
 mod server_events;
 mod servers;
 mod service;
 mod sessions;
 mod sockets;
 mod task;
+mod teams;
 mod unread;
+mod users;
 mod views;
 mod web;
 
@@ -56,9 +65,12 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     auth::routes,
     sessions::routes,
     factors::routes,
+    oidc::routes,
     quotas::routes,
     fleet_availability::routes,
     servers::routes,
+    grants::routes,
+    teams::routes,
     server_events::routes,
     commands::routes,
     docker::routes,
@@ -66,6 +78,8 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     api_keys::routes,
     notifications::routes,
     audit::routes,
+    invitations::routes,
+    users::routes,
     views::routes,
     service::routes,
 ];

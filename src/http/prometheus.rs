@@ -12,14 +12,13 @@ use paperclip::v2::models::{DataType, DefaultOperationRaw, DefaultSchemaRaw, Eit
 use paperclip::v2::schema::Apiv2Schema;
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::frontend::ServerStatus;
-use uuid::Uuid;
 
 use super::error::{ApiError, ErrorCode};
-use super::extract::{Checked, OnServer, Read, SignedIn};
+use super::extract::{Checked, OnServer, See, SignedIn};
 use super::path::at;
 use crate::metrics::exposition::{Described, Exposition, Target};
 use crate::state::State;
-use crate::store::ServerRecord;
+use crate::store::{ServerRecord, Visibility};
 
 /// The content type of Prometheus' text format.
 pub const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -58,7 +57,7 @@ impl OperationModifier for Exposed {
     }
 }
 
-/// Get the latest metrics of all your servers for Prometheus
+/// Get the latest metrics of all servers that you can see for Prometheus
 ///
 /// In Prometheus' text format 0.0.4, with node_exporter's names where they exist. Each sample has the labels
 /// `instance`, the server's name, and `server_id`. `signalbox_server_up` is 1 while the agent is connected and its
@@ -66,9 +65,9 @@ impl OperationModifier for Exposed {
 /// `signalbox_<name>_<unit>`, with the label `target` if they have one.
 #[api_v2_operation(tags(Metrics), operation_id = "read_all_prometheus_metrics")]
 pub async fn all(ask: Checked<SignedIn>) -> Result<Exposed, ApiError> {
-    let user_id = ask.subject.caller.user_id;
     ask.state.limits.memory.room().await?;
-    let targets = targets(&ask.state, user_id).await?;
+    let visible = ask.state.accounts.access.visible(&ask.subject.caller);
+    let targets = targets(&ask.state, &visible).await?;
     Ok(Exposed(described_exposition(&ask.state, targets).await?))
 }
 
@@ -76,7 +75,7 @@ pub async fn all(ask: Checked<SignedIn>) -> Result<Exposed, ApiError> {
 ///
 /// As `/metrics/prometheus`, for one server. 404 `no_metrics` until the server has sent its first sample.
 #[api_v2_operation(tags(Metrics), operation_id = "read_prometheus_metrics")]
-pub async fn one(ask: Checked<OnServer<Read>>) -> Result<Exposed, ApiError> {
+pub async fn one(ask: Checked<OnServer<See>>) -> Result<Exposed, ApiError> {
     let access = ask.subject.access;
     let latest = ask.state.metrics.history.latest(access.server_id()).await?;
     let latest = latest.ok_or(ApiError::code(ErrorCode::NoMetrics))?;
@@ -94,12 +93,12 @@ async fn described_exposition(state: &State, targets: Vec<Target>) -> Result<Exp
     Ok(exposition)
 }
 
-/// All servers of an owner by id, with their latest samples.
-async fn targets(state: &State, owner_id: Uuid) -> Result<Vec<Target>, ApiError> {
+/// All visible servers by id, with their latest samples.
+async fn targets(state: &State, visible: &Visibility) -> Result<Vec<Target>, ApiError> {
     let mut targets = Vec::new();
     let mut after = None;
     loop {
-        let page = state.store.servers_after(owner_id, after, PAGE).await?;
+        let page = state.store.servers_after(visible, after, PAGE).await?;
         let described: Vec<Described<'_>> = page.iter().map(|server| described(server, state)).collect();
         // Offline servers have nothing to expose that would justify reading the history at every scrape.
         let online = described.iter().filter(|server| server.is_online).map(|server| server.server_id);

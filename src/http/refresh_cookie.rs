@@ -66,10 +66,9 @@ pub struct Jar {
 }
 
 impl Jar {
-    fn of(request: &HttpRequest, state: &State) -> Self {
+    pub fn of(request: &HttpRequest, state: &State) -> Self {
         let is_secure = is_https(request, state);
-        let prefix = if is_secure { OF_THIS_HOST } else { "" };
-        let name = format!("{prefix}{NAME}_{}", state.accounts.tokens.mark());
+        let name = name_of(NAME, is_secure, state);
         let is_optional = request.headers().get(HEADER).is_some_and(|value| value == IF_ANY);
         Self { kept: kept_by(request, &name), name, is_secure, is_optional, now: state.accounts.tokens.now() }
     }
@@ -108,8 +107,14 @@ impl Jar {
     }
 }
 
+/// The name of a cookie that only this service sets.
+pub fn name_of(name: &str, is_secure: bool, state: &State) -> String {
+    let prefix = if is_secure { OF_THIS_HOST } else { "" };
+    format!("{prefix}{name}_{}", state.accounts.tokens.mark())
+}
+
 /// The values of a request's cookies with this name. Read as bytes, because other sites' cookies need not be text.
-fn kept_by(request: &HttpRequest, name: &str) -> Vec<SecretString> {
+pub fn kept_by(request: &HttpRequest, name: &str) -> Vec<SecretString> {
     let headers = request.headers().get_all(header::COOKIE);
     let cookies = headers.flat_map(|header| header.as_bytes().split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
     let ours = cookies.filter_map(|cookie| cookie.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
@@ -118,7 +123,7 @@ fn kept_by(request: &HttpRequest, name: &str) -> Vec<SecretString> {
 
 /// Whether the browser uses HTTPS, judged by the origin of its page. A client that forges a proxy's headers only gets a
 /// cookie that its browser does not send without HTTPS.
-fn is_https(request: &HttpRequest, state: &State) -> bool {
+pub fn is_https(request: &HttpRequest, state: &State) -> bool {
     let origin = request.headers().get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
     if let Some((scheme, _)) = origin.and_then(|origin| origin.split_once("://")) {
         return scheme.eq_ignore_ascii_case("https");

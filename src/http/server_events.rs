@@ -3,17 +3,18 @@
 
 use actix_web::web::Json;
 use deserr::{Deserr, ValuePointerRef};
-use paperclip::actix::web::{Resource, get};
+use paperclip::actix::web::{Resource, delete as remove, get, post};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use signalbox_protocol::Timestamp;
 
+use super::annotations;
 use super::error::ApiError;
 use super::extract::fault::Faults;
 use super::extract::field::described;
 use super::extract::param::{MAX_OFFSET, SearchText, TimeParam as MomentParam, Whole, page};
-use super::extract::{Checked, IdPath, OnServer, Read, SignedIn};
+use super::extract::{Checked, IdPath, OnServer, See, SignedIn};
 use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::reply::{Listed, fault_of};
@@ -32,8 +33,9 @@ pub struct ServerEventOut {
     server_id: Id,
     /// `online`, `offline` (with a `reason`: `disconnected`, `silent`, `key_revoked`, `missing`), `unwatched` (the
     /// service was stopped, so the server's state is not known), `reboot`, `agent_version`, `kernel`, `os`, `clock`,
-    /// `conflict` (two machines with one key), `container`, and `dropped` (the number of the agent's events that were
-    /// omitted because there were too many).
+    /// `conflict` (two machines with one key), `container`, `dropped` (the number of the agent's events that were omitted
+    /// because there were too many), and what people and programs wrote: `deploy` and `note`, with `text`, `username`, and
+    /// if given `version` and `url`.
     kind: String,
     at: TimeOut,
     detail: EventDetail,
@@ -103,7 +105,7 @@ fn in_order(start: Option<MomentParam>, end: Option<MomentParam>) -> Result<(), 
 /// clock changed. The service keeps events for `--retention-events` days, and at most the newest 10,000 of each server.
 #[api_v2_operation(tags(Servers), operation_id = "list_server_events")]
 pub async fn events(
-    ask: Checked<OnServer<Read, IdPath>, ServerEventsQuery>,
+    ask: Checked<OnServer<See, IdPath>, ServerEventsQuery>,
 ) -> Result<Listed<ServerEventOut>, ApiError> {
     let wanted = page(ask.query.limit, ask.query.offset);
     let server_id = ask.subject.access.server_id();
@@ -111,16 +113,20 @@ pub async fn events(
     Ok(Listed { items: found.items.into_iter().map(ServerEventOut::from).collect(), total: found.total })
 }
 
-/// List the events of all your servers
+/// List the events of all servers that you can see
 ///
 /// The events of `GET /servers/{id}/events` for every server, newest first.
 #[api_v2_operation(tags(Servers), operation_id = "list_events")]
 pub async fn of_fleet(ask: Checked<SignedIn, ServerEventsQuery>) -> Result<Listed<ServerEventOut>, ApiError> {
     let wanted = page(ask.query.limit, ask.query.offset);
-    let owner_id = ask.subject.caller.user_id;
+    let caller = ask.subject.caller;
     // It searches the events of each server.
-    let _permit = ask.state.limits.shares.reads.enter(ReadShare::Account(owner_id)).await?;
-    let found = ask.state.store.list_fleet_events(owner_id, filter(ask.query), wanted).await?;
+    let _permit = ask.state.limits.shares.reads.enter(ReadShare::Account(caller.user_id)).await?;
+    let found = ask
+        .state
+        .store
+        .list_fleet_events(&ask.state.accounts.access.visible(&caller), filter(ask.query), wanted)
+        .await?;
     Ok(Listed { items: found.items.into_iter().map(ServerEventOut::from).collect(), total: found.total })
 }
 
@@ -240,7 +246,7 @@ impl AvailabilityOut {
 /// observe counts as neither.
 #[api_v2_operation(tags(Servers), operation_id = "read_server_availability")]
 pub async fn availability(
-    ask: Checked<OnServer<Read, IdPath>, AvailabilityQuery>,
+    ask: Checked<OnServer<See, IdPath>, AvailabilityQuery>,
 ) -> Result<Json<AvailabilityOut>, ApiError> {
     let now = ask.state.clock.now();
     let end = ask.query.end.map_or(now, |MomentParam(end)| end.min(now));
@@ -253,8 +259,9 @@ pub async fn availability(
 /// The routes. Fixed paths come before those with parameters that would match them.
 pub fn routes() -> Vec<Resource> {
     vec![
-        at("/servers/{id}/events").route(get().to(events)),
+        at("/servers/{id}/events").route(get().to(events)).route(post().to(annotations::annotate)),
+        at("/servers/{id}/events/{event_id}").route(remove().to(annotations::delete)),
         at("/servers/{id}/availability").route(get().to(availability)),
-        at("/events").route(get().to(of_fleet)),
+        at("/events").route(get().to(of_fleet)).route(post().to(annotations::annotate_many)),
     ]
 }

@@ -1,5 +1,7 @@
 //! `/servers`: managed machines.
 
+use std::collections::{HashMap, HashSet};
+
 use actix_web::web::Json;
 use deserr::Deserr;
 use paperclip::actix::web::{self, Resource, get, post, put};
@@ -8,25 +10,27 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::frontend::ServerStatus;
+use uuid::Uuid;
 
 use super::error::ApiError;
 use super::extract::fault::{Faults, not_a_member};
 use super::extract::field::{Clearable, Description, Host, Name, Port, Tags, described, string};
 use super::extract::param::{MAX_OFFSET, SearchText, Whole, page};
-use super::extract::{self, Checked, IdPath, Manage, NoQuery, OnServer, Read, SignedIn};
+use super::extract::{self, Checked, IdPath, Manage, NoQuery, OnServer, Own, See, SignedIn};
 use super::field_out::{Id, TimeOut};
 use super::path::at;
+use super::people_out::{OwnRoleParam, PersonOut, RightOut, RoleOut};
 use super::reply::{Done, Listed};
 use super::task::run_detached;
 use crate::audit::Actor;
-use crate::auth::access::ServerAccess;
+use crate::auth::access::{ServerAccess, Standing};
 use crate::auth::machines;
 use crate::change::Change;
 use crate::effects;
 use crate::feeds::{FeedFrame, Topic};
 use crate::fleet::Fleet;
 use crate::state::State;
-use crate::store::{NewServer, Server, ServerFilter, ServerPatch, StatusFilter};
+use crate::store::{Caller, NewServer, Server, ServerFilter, ServerPatch, StatusFilter, Visibility};
 
 /// The default port of a server: SSH's.
 const DEFAULT_PORT: u16 = 22;
@@ -112,6 +116,11 @@ pub struct ServerOut {
     status: Status,
     description: String,
     tags: Vec<String>,
+    owner: PersonOut,
+    /// Your role.
+    role: RoleOut,
+    /// Your rights, for what a role alone does not allow.
+    rights: Vec<RightOut>,
     last_seen_at: Option<TimeOut>,
     agent: Option<AgentOut>,
     /// The number of series of a recent sample that the history dropped because the server has too many; usually 0.
@@ -127,8 +136,8 @@ pub struct Port16(u16);
 described!(Port16, json!({ "type": "integer", "minimum": 1, "maximum": 65_535, "example": 22 }));
 
 impl ServerOut {
-    /// The record, with the present state of the agent.
-    fn new(server: Server, fleet: &Fleet, now: Timestamp) -> Self {
+    /// The record, with the present state of the agent, and what the caller is for it.
+    fn new(server: Server, owner: PersonOut, standing: Standing, fleet: &Fleet, now: Timestamp) -> Self {
         let status = server.status();
         let Server { record, tags } = server;
         // A row that was read just before the first connection does not show it, so all its values are from that
@@ -153,6 +162,9 @@ impl ServerOut {
             status: Status(presence.map_or(status, |presence| presence.status)),
             description: record.description,
             tags,
+            owner,
+            role: RoleOut(standing.role),
+            rights: standing.rights.iter().map(RightOut).collect(),
             last_seen_at: presence
                 .and_then(|presence| presence.last_seen_at)
                 .or(record.last_seen_at.map(Timestamp::from))
@@ -195,6 +207,9 @@ pub struct ServersQuery {
     /// Only servers with this tag.
     #[deserr(default)]
     tag: Option<SearchText>,
+    /// With `owner`, only your own servers.
+    #[deserr(default)]
+    role: Option<OwnRoleParam>,
     /// Only servers with this text in their name, host or description.
     #[deserr(default)]
     q: Option<SearchText>,
@@ -216,18 +231,47 @@ pub fn filter(status: Option<StatusParam>, tag: Option<SearchText>, q: Option<Se
     }
 }
 
-/// List your servers
+/// List the servers that you can see
 ///
-/// Sorted by name.
+/// Your own and those that others share with you, sorted by name.
 #[api_v2_operation(tags(Servers), operation_id = "list_servers")]
 pub async fn list(ask: Checked<SignedIn, ServersQuery>) -> Result<Listed<ServerOut>, ApiError> {
     let query = ask.query;
     let filter = filter(query.status, query.tag, query.q);
     let wanted = page(query.limit, query.offset);
-    let found = ask.state.store.list_servers(ask.subject.caller.user_id, filter, wanted).await?;
-    let items =
-        found.items.into_iter().map(|server| ServerOut::new(server, &ask.state.fleet, ask.state.clock.now())).collect();
-    Ok(Listed { items, total: found.total })
+    let caller = ask.subject.caller;
+    let listed = match query.role {
+        Some(OwnRoleParam) => Visibility::of_owner(caller.user_id),
+        None => ask.state.accounts.access.visible(&caller),
+    };
+    let found = ask.state.store.list_servers(&listed, filter, wanted).await?;
+    let others = found.items.iter().map(|server| server.record.owner_id).filter(|id| *id != caller.user_id);
+    let others: Vec<Uuid> = others.collect::<HashSet<_>>().into_iter().collect();
+    let names = if others.is_empty() { HashMap::new() } else { ask.state.store.usernames(&others).await? };
+    let (access, now) = (&ask.state.accounts.access, ask.state.clock.now());
+    let shown = |server: Server| {
+        // A grant may have ended since the list was read.
+        let standing = access.standing(&caller, &server)?;
+        let owner_id = server.record.owner_id;
+        let owner =
+            if owner_id == caller.user_id { caller.username.to_string() } else { names.get(&owner_id)?.clone() };
+        Some(ServerOut::new(server, PersonOut::new(owner_id, owner), standing, &ask.state.fleet, now))
+    };
+    Ok(Listed { items: found.items.into_iter().filter_map(shown).collect(), total: found.total })
+}
+
+/// A server that was read or changed by somebody with access.
+async fn out(state: &State, caller: &Caller, access: &ServerAccess, server: Server) -> Result<ServerOut, ApiError> {
+    let owner_id = server.record.owner_id;
+    let owner = match owner_id == caller.user_id {
+        true => Some(caller.username.to_string()),
+        false => state.store.usernames(&[owner_id]).await?.remove(&owner_id),
+    };
+    let owner = PersonOut::new(owner_id, owner.ok_or(ApiError::not_found("Server not found"))?);
+    // The change of a manager may have ended their own access.
+    let standing = state.accounts.access.standing(caller, &server);
+    let standing = standing.unwrap_or(Standing { role: access.role(), rights: access.rights() });
+    Ok(ServerOut::new(server, owner, standing, &state.fleet, state.clock.now()))
 }
 
 /// Add a server
@@ -256,17 +300,19 @@ pub async fn create(
             }
         };
         effects::commit(&ask.state, Change::ServerChanged { server_id: server.record.id, owner_id }).await;
-        Ok(CreatedJson(ServerOut::new(server, &ask.state.fleet, ask.state.clock.now())))
+        let owner = PersonOut::new(owner_id, ask.subject.caller.username.to_string());
+        let now = ask.state.clock.now();
+        Ok(CreatedJson(ServerOut::new(server, owner, Standing::OWNER, &ask.state.fleet, now)))
     })
     .await
 }
 
 /// Get a server
 #[api_v2_operation(tags(Servers), operation_id = "read_server")]
-pub async fn read(ask: Checked<OnServer<Read, IdPath>>) -> Result<Json<ServerOut>, ApiError> {
-    let access = ask.subject.access;
+pub async fn read(ask: Checked<OnServer<See, IdPath>>) -> Result<Json<ServerOut>, ApiError> {
+    let OnServer { access, caller, .. } = ask.subject;
     let server = ask.state.store.find_server(access.owner_id(), access.server_id()).await?;
-    found(server).map(|server| Json(ServerOut::new(server, &ask.state.fleet, ask.state.clock.now())))
+    Ok(Json(out(&ask.state, &caller, &access, found(server)?).await?))
 }
 
 /// Change a server
@@ -277,7 +323,7 @@ pub async fn update(
     ask: Checked<OnServer<Manage, IdPath>, NoQuery, extract::Json<ServerPatchIn>>,
 ) -> Result<Json<ServerOut>, ApiError> {
     let extract::Json(input) = ask.body;
-    let OnServer { access, actor, .. } = ask.subject;
+    let OnServer { access, caller, actor, .. } = ask.subject;
     let patch = ServerPatch {
         name: input.name.map(|Name(name)| name),
         host: input.host.map(|Host(host)| host),
@@ -289,16 +335,16 @@ pub async fn update(
         let updated = ask.state.store.update_server(access.owner_id(), access.server_id(), patch, actor).await;
         // Even after an error: a change may be stored although its answer was lost.
         effects::commit(&ask.state, changed(&access)).await;
-        found(updated?).map(|server| Json(ServerOut::new(server, &ask.state.fleet, ask.state.clock.now())))
+        Ok(Json(out(&ask.state, &caller, &access, found(updated?)?).await?))
     })
     .await
 }
 
 /// Delete a server
 ///
-/// Closes its agent's connection, and removes its keys, metrics, thresholds and alerts.
+/// Closes its agent's connection, and removes its keys, metrics, thresholds, alerts and grants. Only its owner may.
 #[api_v2_operation(tags(Servers), operation_id = "delete_server")]
-pub async fn delete(ask: Checked<OnServer<Manage, IdPath>>) -> Result<Done, ApiError> {
+pub async fn delete(ask: Checked<OnServer<Own, IdPath>>) -> Result<Done, ApiError> {
     let OnServer { access, actor, .. } = ask.subject;
     let existed = run_detached(async move { remove(&ask.state, access, actor).await }).await?;
     if existed { Ok(Done("Server deleted")) } else { Err(ApiError::not_found("Server not found")) }
@@ -342,7 +388,6 @@ pub fn routes() -> Vec<Resource> {
 #[cfg(test)]
 mod tests {
     use entity::{Millis, server};
-    use uuid::Uuid;
 
     use super::*;
 
@@ -373,7 +418,9 @@ mod tests {
         let (fleet, row) = (Fleet::default(), read_before_any_agent());
         fleet.online(Uuid::nil(), Uuid::nil(), Uuid::nil(), Timestamp::from_millis(2));
 
-        let shown = serde_json::to_value(ServerOut::new(row, &fleet, Timestamp::now())).unwrap();
+        let owner = PersonOut::new(Uuid::nil(), "ada".to_owned());
+        let shown =
+            serde_json::to_value(ServerOut::new(row, owner, Standing::OWNER, &fleet, Timestamp::now())).unwrap();
 
         assert_eq!(
             (&shown["status"], &shown["agent"], &shown["last_seen_at"]),

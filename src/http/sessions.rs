@@ -78,8 +78,8 @@ pub struct SessionOut {
     expires_at: TimeOut,
     user_agent: String,
     address: String,
-    /// How you signed in: `password`, `password_otp` (with a code of your authenticator app), `password_recovery_code` or
-    /// `passkey`.
+    /// How you signed in: `password`, `password_otp` (with a code of your authenticator app), `password_recovery_code`,
+    /// `passkey`, or `provider` (at the identity provider).
     means: String,
     /// Whether it is the session of this request.
     current: bool,

@@ -17,7 +17,7 @@ use super::extract::{bearer_token, check_recent, find_caller, parse_query};
 use super::logs::{WatchQuery, in_query};
 use super::origin::check_origin;
 use crate::auth::Caller;
-use crate::auth::access::{Action, ServerAccess};
+use crate::auth::access::{Action, Right, ServerAccess};
 use crate::commands::job::Job;
 use crate::logs::Log;
 use crate::shares::{Connection, Permit, Share};
@@ -48,7 +48,7 @@ pub async fn metrics(
     payload: web::Payload,
     state: web::Data<State>,
 ) -> Result<HttpResponse, actix_web::Error> {
-    let (pass, access) = visitor(&request, &state).await?.admit(&request, &state, Action::Read).await?;
+    let (pass, access) = visitor(&request, &state).await?.admit(&request, &state, Action::See).await?;
     let recorded = recorded(&state, access).await?;
     metrics_subscription::open(&state, pass, recorded, &request, payload).map_err(not_an_upgrade)
 }
@@ -95,7 +95,7 @@ pub async fn logs(
     let visitor = visitor(&request, &state).await?;
     let query: WatchQuery = parse_query(request.query_string()).map_err(in_query)?;
     let source = query.source().map_err(in_query)?;
-    let (pass, access) = visitor.admit(&request, &state, Action::Read).await?;
+    let (pass, access) = visitor.admit(&request, &state, Action::Use(Right::Logs)).await?;
     let by = pass.caller.at(client_address(&request, &state)).to_string();
     let watcher = state.logs.watch(Log { server_id: access.server_id(), source }, query.tail(), by);
     log_subscription::open(&state, pass, watcher, &request, payload).map_err(not_an_upgrade)
@@ -107,7 +107,8 @@ pub async fn commands(
     payload: web::Payload,
     state: web::Data<State>,
 ) -> Result<HttpResponse, actix_web::Error> {
-    let (pass, access) = visitor(&request, &state).await?.admit(&request, &state, Action::Read).await?;
+    let right = Action::Use(Right::Commands);
+    let (pass, access) = visitor(&request, &state).await?.admit(&request, &state, right).await?;
     let job = job(&request, &state, access.server_id()).await?;
     command_subscription::open(&state, pass, job, &request, payload).map_err(not_an_upgrade)
 }
@@ -127,7 +128,7 @@ pub async fn terminal(
 ) -> Result<HttpResponse, actix_web::Error> {
     let visitor = visitor(&request, &state).await?;
     let query: TerminalQuery = parse_query(request.query_string()).map_err(in_query)?;
-    let (pass, access) = visitor.admit(&request, &state, Action::Operate).await?;
+    let (pass, access) = visitor.admit(&request, &state, Action::Use(Right::Terminal)).await?;
     check_recent(&state, &pass.caller).await?;
     // No terminal is opened for a request that cannot be upgraded.
     actix_http::ws::verify_handshake(request.head()).map_err(|error| not_an_upgrade(error.into()))?;
@@ -179,7 +180,7 @@ impl Visitor {
     /// The pass for a socket that shows all servers.
     fn pass(self) -> SocketAuth {
         let Self { caller, token_expires_at, permit } = self;
-        SocketAuth { caller, token_expires_at, server_id: None, _permit: permit }
+        SocketAuth { caller, token_expires_at, server: None, _permit: permit }
     }
 
     /// Checks whether the caller may do this to the server in the path.
@@ -192,7 +193,7 @@ impl Visitor {
         let server_id = request.match_info().get("server_id").and_then(|text| Uuid::try_parse(text).ok());
         let server_id = server_id.ok_or(ApiError::not_found("Server not found"))?;
         let access = state.accounts.access.server(&self.caller, server_id, action).await?;
-        Ok((SocketAuth { server_id: Some(server_id), ..self.pass() }, access))
+        Ok((SocketAuth { server: Some((server_id, action)), ..self.pass() }, access))
     }
 }
 

@@ -52,13 +52,15 @@ const FOR_PROGRAMS: [&str; 11] = [
 const HELP: [&str; 2] = ["/help", "/help/{page:.*}"];
 
 /// Files whose names do not depend on their content, which may change with the next version.
-const FILES: [&str; 9] = [
+const FILES: [&str; 11] = [
     "/theme.js",
+    "/sw.js",
     "/manifest.webmanifest",
     "/favicon.svg",
     "/favicon-alert.svg",
     "/favicon.ico",
     "/apple-touch-icon.png",
+    "/badge-96.png",
     "/icon-192.png",
     "/icon-512.png",
     "/icon-maskable-512.png",

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The kinds of channels, as written in the API.
-pub const KINDS: [&str; 8] = ["webhook", "email", "slack", "discord", "telegram", "ntfy", "gotify", "teams"];
+pub const KINDS: [&str; 9] = ["webhook", "email", "slack", "discord", "telegram", "ntfy", "gotify", "teams", "push"];
 
 /// The settings of a channel. Has no `Debug`: most of it is secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +45,15 @@ pub enum Settings {
         url: String,
         token: String,
     },
+    /// A browser's push subscription.
+    Push {
+        /// The address of this browser at its push service. Anyone who knows it can send there what nobody can read.
+        endpoint: String,
+        /// The browser's public key, in base64.
+        p256dh: String,
+        /// The secret that it shares with the service, in base64.
+        auth: String,
+    },
 }
 
 impl Settings {
@@ -59,6 +68,7 @@ impl Settings {
             Self::Ntfy { .. } => "ntfy",
             Self::Gotify { .. } => "gotify",
             Self::Teams { .. } => "teams",
+            Self::Push { .. } => "push",
         }
     }
 
@@ -70,7 +80,8 @@ impl Settings {
             | Self::Discord { url }
             | Self::Teams { url }
             | Self::Ntfy { url, .. }
-            | Self::Gotify { url, .. } => Some(url),
+            | Self::Gotify { url, .. }
+            | Self::Push { endpoint: url, .. } => Some(url),
             Self::Telegram { url, .. } => url.as_deref(),
             Self::Email { .. } => None,
         }
@@ -86,7 +97,8 @@ impl Settings {
             | Self::Teams { .. }
             | Self::Telegram { .. }
             | Self::Ntfy { .. }
-            | Self::Gotify { .. } => vec![self.destination()],
+            | Self::Gotify { .. }
+            | Self::Push { .. } => vec![self.destination()],
         }
     }
 

@@ -20,6 +20,9 @@ pub trait Deliver: Send + Sync + 'static {
         hand_over: &'a dyn HandOver,
     ) -> Delivering<'a>;
 
+    /// Returns the public key for the subscriptions of browsers, if the service can send to them.
+    fn push_key(&self) -> Option<&str>;
+
     /// Checks whether a channel may have this URL. The error says why not, for people to read.
     fn check_url(&self, url: &str) -> Result<(), String>;
 }
@@ -39,6 +42,7 @@ impl Refusal {
             Self::Deferred => "deferred",
             Self::Perhaps => "perhaps",
             Self::Rejected | Self::TooLarge => "rejected",
+            Self::Gone => "gone",
             Self::Forbidden => "forbidden",
             Self::Misconfigured => "misconfigured",
         }
@@ -55,7 +59,7 @@ impl Refused {
         match self.kind {
             Refusal::Unreachable | Refusal::Forbidden | Refusal::Misconfigured => true,
             Refusal::Deferred => self.retry_after.is_some() || attempts < MAX_HOLDING_ATTEMPTS,
-            Refusal::Perhaps | Refusal::Rejected | Refusal::TooLarge => false,
+            Refusal::Perhaps | Refusal::Rejected | Refusal::Gone | Refusal::TooLarge => false,
         }
     }
 
@@ -75,6 +79,10 @@ impl Deliver for Sender {
         hand_over: &'a dyn HandOver,
     ) -> Delivering<'a> {
         Box::pin(self.send_rest(settings, message, before, hand_over))
+    }
+
+    fn push_key(&self) -> Option<&str> {
+        self.push_key()
     }
 
     fn check_url(&self, url: &str) -> Result<(), String> {

@@ -8,6 +8,7 @@ use signalbox_protocol::Timestamp;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use super::channel::Settings;
 use super::deliver::Deliver;
 use super::hand_over::{HandOver, Noting};
 use super::message::{Event, Item, Message};
@@ -128,7 +129,8 @@ impl DeliveryContext {
             .sealer
             .open(claim.channel.id, &claim.channel.settings)
             .map_err(|error| Refused::new(Refusal::Misconfigured, error.to_string()).with(before.clone()))?;
-        let message = message(claim);
+        let open_alerts = self.open_alerts(claim, &settings).await;
+        let message = Message { open_alerts, ..message(claim) };
         let noted = Noted { store: &self.store, claim, last: Mutex::default() };
         let whole = self.pace.limits.whole(&settings);
         let limit = limit.map_or(whole, |limit| limit.min(whole));
@@ -150,6 +152,20 @@ impl DeliveryContext {
         outcome
     }
 
+    /// Returns how many active alerts the owner has, where the receiver shows a badge.
+    async fn open_alerts(&self, claim: &Claim, settings: &Settings) -> Option<u64> {
+        if !matches!(settings, Settings::Push { .. }) {
+            return None;
+        }
+        match self.store.count_active_alerts(claim.channel.owner_id).await {
+            Ok(count) => Some(count),
+            Err(error) => {
+                tracing::warn!(channel.id = %claim.channel.id, %error, "alerts could not be counted, a message has no badge");
+                None
+            }
+        }
+    }
+
     /// Returns what to record for an outcome, and how the recipients stand.
     fn judge(&self, claim: &Claim, outcome: Result<Receipt, Refused>, now: Timestamp) -> (Attempt, Progress) {
         let refused = match outcome {
@@ -160,6 +176,10 @@ impl DeliveryContext {
         if refused.splits(items) {
             tracing::debug!(channel.id = %claim.channel.id, items, "a message is sent in parts: {}", refused.detail);
             return (Attempt::Split, refused.progress);
+        }
+        if refused.kind == Refusal::Gone {
+            tracing::info!(channel.id = %claim.channel.id, "a channel was disabled: {}", refused.detail);
+            return (Attempt::Ended { error: gone(&refused.detail) }, refused.progress);
         }
         let attempts = claim.attempts();
         // The message's age must not come from a clock that may have jumped: that alone must not expire it.
@@ -195,6 +215,11 @@ pub(super) fn doubt(detail: String, progress: &Progress) -> Option<String> {
         None | Some(Verdict::Delivered) => None,
         Some(Verdict::Partly | Verdict::Perhaps | Verdict::Not) => Some(detail),
     }
+}
+
+/// Returns what the delivery log notes where the receiver is gone.
+pub(super) fn gone(detail: &str) -> String {
+    format!("{detail}: the browser has ended its subscription, the channel was disabled")
 }
 
 /// Records in the outbox that a message is about to be handed over.
@@ -253,5 +278,5 @@ fn message(claim: &Claim) -> Message {
         Item { event, alert, server_name, server_tags }
     });
     let channel = claim.channel.name.clone();
-    Message { id: claim.message_id, at: newest(claim), channel, items: items.collect() }
+    Message { id: claim.message_id, at: newest(claim), channel, items: items.collect(), open_alerts: None }
 }

@@ -118,7 +118,7 @@ impl Http {
             if url.origin() == first.origin() {
                 headers.extend(secrets(&request.secrets)?);
             }
-            match self.call(&url, headers, &request.body).await? {
+            match self.call(&url, headers, request).await? {
                 Answer::Taken(status) => return Ok(format!("{} answered {}", host(&url), status.as_u16())),
                 Answer::Moved(next) => url = next,
             }
@@ -126,13 +126,17 @@ impl Http {
         Err(Refused::new(Refusal::Rejected, format!("{} redirects more than {MAX_REDIRECTS} times", host(&first))))
     }
 
-    async fn call(&self, url: &Url, headers: HeaderMap, body: &str) -> Result<Answer, Refused> {
-        let request = self.client.post(url.clone()).headers(headers).body(body.to_owned());
+    async fn call(&self, url: &Url, headers: HeaderMap, request: &Request) -> Result<Answer, Refused> {
+        let sending = self.client.post(url.clone()).headers(headers).body(request.body.clone());
         // Connecting has its own, shorter limit: when this one expires, the request has been written.
-        let sent = tokio::time::timeout(self.limits.hop(), request.send()).await;
+        let sent = tokio::time::timeout(self.limits.hop(), sending.send()).await;
         let response = sent.map_err(|_| silent(url))?.map_err(|error| failed(url, &error))?;
         let status = response.status();
-        let answer = judge(self, url, &response);
+        let answer = if request.gone.contains(&status.as_u16()) {
+            Err(answered(Refusal::Gone, url, status))
+        } else {
+            judge(self, url, &response)
+        };
         drain(response).await;
         answer.map(|moved| moved.map_or(Answer::Taken(status), Answer::Moved))
     }

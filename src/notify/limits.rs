@@ -71,7 +71,8 @@ impl Limits {
             | Settings::Teams { .. }
             | Settings::Telegram { .. }
             | Settings::Ntfy { .. }
-            | Settings::Gotify { .. } => self.request(),
+            | Settings::Gotify { .. }
+            | Settings::Push { .. } => self.request(),
         };
         sending.saturating_add(self.own)
     }

@@ -5,7 +5,7 @@
 //! recognises a duplicate. A message that was handed over without an answer is sent once more. [`delivery`] sends one message,
 //! [`gathering`] and [`pace`] decide when messages follow each other, [`limits`] how long one may take, [`sizes`] remembers how many alerts the
 //! receiver of a channel accepts in one, [`deliver`] is the trait that
-//! delivers them, [`hand_over`] records that one may have arrived, [`seal`] encrypts the settings of channels, and
+//! delivers them, [`push`] encrypts for browsers, [`hand_over`] records that one may have arrived, [`seal`] encrypts the settings of channels, and
 //! [`senders`] describes other instances that send.
 
 pub mod channel;
@@ -23,6 +23,7 @@ pub mod message;
 mod notifier;
 mod on_the_way;
 pub mod pace;
+pub mod push;
 mod resolver;
 pub mod seal;
 pub mod sender;

@@ -15,13 +15,13 @@ use uuid::Uuid;
 
 use super::channel::Settings;
 use super::deliver::Deliver;
-use super::delivery::{DeliveryContext, doubt};
+use super::delivery::{DeliveryContext, doubt, gone};
 use super::dispatcher::{Dispatcher, Progress, Stop, Wake};
 use super::gathering::Gathering;
 use super::on_the_way::OnTheWay;
 use super::pace::Pace;
 use super::seal::{SealError, Sealer};
-use super::sender::{Receipt, Refused};
+use super::sender::{Receipt, Refusal, Refused};
 use super::senders::Senders;
 use crate::audit::{Actor as Who, Outcome};
 use crate::clock::Clock;
@@ -162,6 +162,11 @@ impl Notifier {
         _ = self.address.send(Stop).await;
     }
 
+    /// Returns the public key for the subscriptions of browsers, if the service can send to them.
+    pub fn push_key(&self) -> Option<&str> {
+        self.context.deliver.push_key()
+    }
+
     /// Checks whether a channel may have this URL. The error says why not, for people to read.
     pub fn check_url(&self, url: &str) -> Result<(), String> {
         self.context.deliver.check_url(url)
@@ -194,6 +199,11 @@ impl Notifier {
                 let doubt = doubt(detail, &progress);
                 let detail = doubt.clone().unwrap_or_else(|| "the destination accepted the message".to_owned());
                 (Attempt::Sent { error: doubt }, progress, Outcome::Ok, Tested { is_delivered: true, detail })
+            }
+            Err(Refused { kind: kind @ Refusal::Gone, detail, progress, .. }) => {
+                let detail = gone(&detail);
+                let tested = Tested { is_delivered: false, detail: detail.clone() };
+                (Attempt::Ended { error: detail }, progress, Outcome::Failed(kind.word().into()), tested)
             }
             Err(Refused { kind, detail, progress, .. }) => {
                 let tested = Tested { is_delivered: false, detail: detail.clone() };

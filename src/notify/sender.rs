@@ -19,6 +19,7 @@ use super::http::Http;
 use super::limits::Limits;
 use super::mail::{Mailer, SmtpConfig};
 use super::message::Message;
+use super::push::{self, PushKey, PushKeyError};
 use crate::store::Progress;
 use crate::tls;
 
@@ -29,6 +30,8 @@ pub struct SenderConfig {
     /// Certificate authorities to trust in addition to the system's.
     pub ca_file: Option<PathBuf>,
     pub smtp: Option<SmtpConfig>,
+    /// The key for push messages to browsers; without, none can be sent.
+    pub push_key: Option<PushKey>,
     /// The address at which people reach the service, for links.
     pub public_url: Option<String>,
     /// How long each stage of a delivery may take.
@@ -44,6 +47,8 @@ pub enum SenderError {
     SmtpUrl(&'static str),
     #[error("--smtp-from: {0:?} is not an e-mail address")]
     SmtpFrom(String),
+    #[error(transparent)]
+    PushKey(#[from] PushKeyError),
     #[error("notifications cannot be set up: {0}")]
     Setup(String),
 }
@@ -79,6 +84,8 @@ pub enum Refusal {
     Perhaps,
     /// The receiver refuses this message for good.
     Rejected,
+    /// The receiver has ended for good, and will never take a message again.
+    Gone,
     /// The receiver refuses a message of this size.
     TooLarge,
     /// The service may not connect to this address.
@@ -107,6 +114,7 @@ pub struct Sender {
 struct Inner {
     http: Http,
     mailer: Option<Mailer>,
+    push_key: Option<PushKey>,
     public_url: Option<String>,
 }
 
@@ -123,7 +131,8 @@ impl Sender {
             Some(smtp) => Some(Mailer::new(&smtp, extra_roots.as_deref(), config.limits)?),
             None => None,
         };
-        Ok(Self { inner: Arc::new(Inner { http, mailer, public_url: config.public_url }) })
+        let SenderConfig { push_key, public_url, .. } = config;
+        Ok(Self { inner: Arc::new(Inner { http, mailer, push_key, public_url }) })
     }
 
     /// Sends a message once.
@@ -146,6 +155,13 @@ impl Sender {
                 let destination = settings.destination();
                 self.inner.http.post(&request, &destination, before, hand_over).await
             }
+            Outgoing::Push(push) => {
+                let key = self.inner.push_key.as_ref();
+                let key = key.ok_or_else(|| misfit("the service has no push key (--push-key-file)".to_owned()))?;
+                let request = push::request(&push, key, self.inner.contact(), Timestamp::now());
+                let request = request.map_err(|error| misfit(error.to_string()))?;
+                self.inner.http.post(&request, &settings.destination(), before, hand_over).await
+            }
             Outgoing::Mail(mail) => match &self.inner.mailer {
                 Some(mailer) => mailer.send(&mail, message, before, hand_over).await,
                 None => Err(misfit("the service has no mail server (--smtp-url)".to_owned())),
@@ -153,8 +169,20 @@ impl Sender {
         }
     }
 
+    /// Returns the public key for the subscriptions of browsers, if the service can send to them.
+    pub fn push_key(&self) -> Option<&str> {
+        self.inner.push_key.as_ref().map(PushKey::public_key)
+    }
+
     /// Checks whether a channel may have this URL, as far as that can be decided without resolving its host name.
     pub fn check_url(&self, url: &str) -> Result<(), String> {
         self.inner.http.admit(url).map(drop).map_err(|refused| refused.detail)
+    }
+}
+
+impl Inner {
+    /// The address of the operator, for push services. They accept only HTTPS.
+    fn contact(&self) -> Option<&str> {
+        self.public_url.as_deref().filter(|url| url.starts_with("https://"))
     }
 }

@@ -43,7 +43,7 @@ pub struct Registry {
     observer: Arc<dyn Observer>,
     elsewhere: Arc<dyn RemoteRouter>,
     sessions: HashMap<Uuid, Session>,
-    /// Keys and servers that may not connect again, and since when.
+    /// Keys, servers and owners that may not connect again, and since when.
     barred: HashMap<Uuid, Instant>,
     /// Departures that could not be written; the next sweep retries them.
     unwritten: HashMap<Uuid, Gone>,
@@ -109,6 +109,9 @@ impl Registry {
         }
         if self.barred.contains_key(&join.key_id) || self.barred.contains_key(&join.server_id) {
             return Err(JoinError::Revoked);
+        }
+        if self.barred.contains_key(&join.owner_id) {
+            return Err(JoinError::Moved);
         }
         // Its handshake took so long that a later one has already finished.
         if self.sessions.get(&join.server_id).is_some_and(|held| held.id > join.session_id) {
@@ -298,6 +301,10 @@ impl Handler<End> for Registry {
             End::Server(id) => {
                 self.barred.insert(id, Instant::now());
                 self.end_where(SessionEnd::ServerDeleted, ctx, |server_id, _| *server_id == id);
+            }
+            End::Owner(id) => {
+                self.barred.insert(id, Instant::now());
+                self.end_where(SessionEnd::Moved, ctx, |_, session| session.owner_id == id);
             }
             End::Key(id) => {
                 self.barred.insert(id, Instant::now());

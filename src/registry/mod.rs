@@ -65,6 +65,8 @@ pub enum SessionEnd {
     /// Its key was revoked or expired.
     KeyRevoked,
     ServerDeleted,
+    /// The server has got another owner.
+    Moved,
     Restarting,
     /// It was silent for too long.
     Silent,
@@ -77,7 +79,7 @@ impl SessionEnd {
             Self::Silent => Departure::Silent,
             Self::KeyRevoked => Departure::Revoked,
             Self::Restarting => Departure::Stopping,
-            Self::Replaced | Self::ServerDeleted => Departure::Left,
+            Self::Replaced | Self::ServerDeleted | Self::Moved => Departure::Left,
         }
     }
 }
@@ -101,6 +103,8 @@ pub struct Join {
 pub enum JoinError {
     #[error("the key was revoked, or the server was deleted")]
     Revoked,
+    #[error("the server has got another owner since the handshake began")]
+    Moved,
     #[error("the service is stopping")]
     Stopping,
     #[error("a newer session already holds the server")]
@@ -150,6 +154,8 @@ enum Reach {
 #[rtype(result = "()")]
 enum End {
     Server(Uuid),
+    /// The sessions of servers that this account owned.
+    Owner(Uuid),
     Key(Uuid),
     /// The session with this id, which has lost its server.
     Session {
@@ -315,6 +321,11 @@ impl RegistryHandle {
     /// Ends the session of a deleted server.
     pub async fn end_server(&self, server_id: Uuid) {
         self.end(End::Server(server_id)).await;
+    }
+
+    /// Ends the sessions of a deleted account's servers, so that they begin again with the new owner.
+    pub async fn end_owner(&self, owner_id: Uuid) {
+        self.end(End::Owner(owner_id)).await;
     }
 
     /// Ends a session that has lost its server.

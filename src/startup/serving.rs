@@ -31,7 +31,7 @@ pub fn serve(
 ) -> Result<Server, StartupError> {
     let data = web::Data::new(state.clone());
     let for_sessions = web::Data::new(agent_session::Services::of(state));
-    let document = web::Data::new(Document::new());
+    let document = web::Data::new(Document::default());
     let exporter = web::Data::new(Exporter::install());
     let new_app = move || {
         App::new()

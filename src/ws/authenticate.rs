@@ -149,7 +149,7 @@ pub async fn authenticate(handshake: Handshake, mut auth: Auth, arriving: Sessio
     };
     handshake.registry.join(join).await.map_err(|error| match error {
         JoinError::Revoked => UNAUTHORIZED,
-        JoinError::Stopping => STOPPING,
+        JoinError::Stopping | JoinError::Moved => STOPPING,
         JoinError::Late | JoinError::TooMany => OVERLOADED,
     })?;
     let mut joined = Joined { registry: &handshake.registry, server_id, session_id, is_kept: false };

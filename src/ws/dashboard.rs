@@ -27,6 +27,7 @@ use super::handover::{Incoming, hand_over};
 use super::outlet::{Outlet, Tap};
 use super::{code_of, reason};
 use crate::auth::Caller;
+use crate::auth::access::{Access, AccessError, Action};
 use crate::auth::logins::Logins;
 use crate::auth::token::{TokenKind, Tokens};
 use crate::clock::Clock;
@@ -46,8 +47,9 @@ const MAX_MESSAGE: usize = 16 * 1024;
 pub struct SocketAuth {
     pub caller: Caller,
     pub token_expires_at: Timestamp,
-    /// The server that it shows; the socket ends when that is deleted. `None` for a socket that shows all servers.
-    pub server_id: Option<Uuid>,
+    /// The server that it shows, and what the caller must be allowed to do to it; the socket ends when the server is deleted or
+    /// the right is lost. `None` for a socket that shows all servers.
+    pub server: Option<(Uuid, Action)>,
     /// Counts the socket for its account.
     pub _permit: Permit,
 }
@@ -76,6 +78,9 @@ pub trait Feature: Sized + Unpin + 'static {
     /// [`FeedFrame::Notice`]s arrived. The feature may act on them later; it is woken after this call.
     fn noticed(_: &mut Dashboard<Self>, _: &mut Context<Self>) {}
 
+    /// The caller's rights may have changed. Whether they may still see the one server of the socket is checked without this.
+    fn rights_changed(_: &mut Dashboard<Self>, _: &mut Context<Self>) {}
+
     /// The dashboard sent `{"type": kind, ...}`, which is no token.
     fn message(_: &mut Dashboard<Self>, _kind: &str, _message: &Value, _: &mut Context<Self>) -> Recognition {
         Recognition::Unknown
@@ -84,11 +89,23 @@ pub trait Feature: Sized + Unpin + 'static {
 
 pub type Context<F> = ws::WebsocketContext<Dashboard<F>>;
 
+/// Why a socket may not stay open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Session,
+    Server,
+    /// The caller may not see the server any more.
+    Sight,
+    /// The caller may see the server, but not what this socket shows.
+    Right,
+}
+
 /// What every dashboard socket needs of the service.
 struct Services {
     clock: Clock,
     store: Store,
     feeds: Feeds,
+    access: Access,
     logins: Logins,
     tokens: Tokens,
     /// How long before its token expires a dashboard gets a message.
@@ -104,6 +121,7 @@ impl Services {
             clock: state.clock.clone(),
             store: state.store.clone(),
             feeds: state.feeds.clone(),
+            access: state.accounts.access.clone(),
             logins: state.accounts.logins.clone(),
             tokens: state.accounts.tokens.clone(),
             expiry_notice: timing.expiry_notice,
@@ -185,10 +203,13 @@ impl<F: Feature> Dashboard<F> {
         ctx.spawn(later.into_actor(self).map(|(), dashboard, ctx| dashboard.drain(ctx)));
     }
 
-    fn subscribe(&mut self, ctx: &mut Context<F>) {
+    /// Subscribes to the topics of the feature, again if they have changed. What waits in the previous subscription is lost, so
+    /// it is taken before.
+    pub fn subscribe(&mut self, ctx: &mut Context<F>) {
         self.tap.shut();
-        let mut topics = vec![Topic::Login(self.pass.caller.login_id), Topic::Service];
-        topics.extend(self.pass.server_id.map(Topic::ServerEnd));
+        let Caller { login_id, user_id, .. } = self.pass.caller;
+        let mut topics = vec![Topic::Login(login_id), Topic::Access(user_id), Topic::Service];
+        topics.extend(self.pass.server.map(|(server_id, _)| Topic::ServerEnd(server_id)));
         topics.extend(self.feature.topics(&self.pass));
         self.subscription = Some(self.services.feeds.subscribe(topics, ctx.address().recipient()));
     }
@@ -202,10 +223,11 @@ impl<F: Feature> Dashboard<F> {
         }
         let (frames, closing) = subscription.take();
         let has_notice = frames.iter().any(|frame| matches!(frame, FeedFrame::Notice));
+        let has_other_rights = frames.iter().any(|frame| matches!(frame, FeedFrame::Rights));
         for frame in frames {
             match frame {
                 FeedFrame::Metrics(text) | FeedFrame::Event(text) => ctx.text(text.text()),
-                FeedFrame::Notice => {}
+                FeedFrame::Notice | FeedFrame::Rights => {}
             }
         }
         if let Some(closing) = closing {
@@ -213,6 +235,10 @@ impl<F: Feature> Dashboard<F> {
         }
         if !self.tap.is_open() {
             self.tap.open(subscription.texts());
+        }
+        if has_other_rights {
+            self.look_again(ctx);
+            F::rights_changed(self, ctx);
         }
         if has_notice {
             F::noticed(self, ctx);
@@ -244,23 +270,31 @@ impl<F: Feature> Dashboard<F> {
         self.look_again(ctx);
     }
 
-    /// Closes the socket if its login has ended or its server is deleted. The check before the upgrade may be outdated:
-    /// by a change before this socket subscribed, or on another instance.
+    /// Closes the socket if its login has ended, its server is deleted, or the caller has lost the right to it. The check before
+    /// the upgrade may be outdated: by a change before this socket subscribed, or on another instance.
     fn look_again(&mut self, ctx: &mut Context<F>) {
-        let (logins, store) = (self.services.logins.clone(), self.services.store.clone());
-        let (login_id, server_id) = (self.pass.caller.login_id, self.pass.server_id);
+        let Services { logins, store, access, .. } = &self.services;
+        let (logins, store, access) = (logins.clone(), store.clone(), access.clone());
+        let (login_id, server) = (self.pass.caller.login_id, self.pass.server);
         let looked = async move {
-            let login = logins.caller(login_id).await?;
-            let has_server = match server_id {
-                Some(server_id) => store.owner_of_server(server_id).await?.is_some(),
-                None => true,
-            };
-            Ok::<_, StoreError>((login.is_some(), has_server))
+            let Some(caller) = logins.caller(login_id).await? else { return Ok(Some(End::Session)) };
+            let Some((server_id, action)) = server else { return Ok(None) };
+            if store.owner_of_server(server_id).await?.is_none() {
+                return Ok(Some(End::Server));
+            }
+            match access.server(&caller, server_id, action).await {
+                Ok(_) => Ok(None),
+                Err(AccessError::NotFound) => Ok(Some(End::Sight)),
+                Err(AccessError::Forbidden) => Ok(Some(End::Right)),
+                Err(AccessError::Store(error)) => Err(error),
+            }
         };
-        ctx.spawn(looked.into_actor(self).map(|outcome, dashboard, ctx| match outcome {
-            Ok((true, true)) => {}
-            Ok((false, _)) => dashboard.end(close::UNAUTHORIZED, "the session has ended", ctx),
-            Ok((true, false)) => dashboard.end(close::SERVER_DELETED, "the server was deleted", ctx),
+        ctx.spawn(looked.into_actor(self).map(|outcome: Result<_, StoreError>, dashboard, ctx| match outcome {
+            Ok(None) => {}
+            Ok(Some(End::Session)) => dashboard.end(close::UNAUTHORIZED, "the session has ended", ctx),
+            Ok(Some(End::Server)) => dashboard.end(close::SERVER_DELETED, "the server was deleted", ctx),
+            Ok(Some(End::Sight)) => dashboard.end(close::SERVER_DELETED, "the server is not shared any more", ctx),
+            Ok(Some(End::Right)) => dashboard.end(close::FORBIDDEN, "the right to this was taken away", ctx),
             Err(error) => tracing::warn!(%error, "cannot look up a login"),
         }));
     }

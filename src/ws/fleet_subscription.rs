@@ -1,4 +1,4 @@
-//! A dashboard that watches all servers of its user.
+//! A dashboard that watches all servers that its user can see.
 //!
 //! Samples cost the socket nothing when they arrive: once a second it compares the fleet with what it sent last, and
 //! sends the differences. So a slow reader gets fewer messages, each with the newest values, and only indices of
@@ -14,9 +14,12 @@ use actix::{ActorFutureExt, AsyncContext, WrapFuture};
 use actix_web::{HttpRequest, HttpResponse, web};
 use signalbox_protocol::close;
 use signalbox_protocol::frontend::FeedMessage;
+use uuid::Uuid;
 
-use self::view::{ChangeFilter, OwnServers, View};
+use self::view::{ChangeFilter, View, VisibleServers};
 use super::dashboard::{self, Context, Dashboard, Feature, SocketAuth};
+use crate::auth::Caller;
+use crate::auth::access::Access;
 use crate::feeds::{Feeds, Topic};
 use crate::fleet::Fleet;
 use crate::metrics::query::History;
@@ -39,6 +42,7 @@ pub type FleetSubscription = Dashboard<LiveFleet>;
 /// Where the state of servers is looked up, and how often.
 #[derive(Clone)]
 struct Sources {
+    access: Access,
     fleet: Fleet,
     feeds: Feeds,
     store: Store,
@@ -49,7 +53,7 @@ struct Sources {
     list_news: Duration,
 }
 
-/// The servers of the user who opened the socket.
+/// The servers that the user who opened the socket can see.
 pub struct LiveFleet {
     sources: Sources,
     view: View,
@@ -93,6 +97,7 @@ pub fn open(
 ) -> Result<HttpResponse, actix_web::Error> {
     let timing = &state.config.timing;
     let sources = Sources {
+        access: state.accounts.access.clone(),
         fleet: state.fleet.clone(),
         feeds: state.feeds.clone(),
         store: state.store.clone(),
@@ -124,18 +129,13 @@ impl LiveFleet {
 
 impl Feature for LiveFleet {
     fn topics(&self, pass: &SocketAuth) -> Vec<Topic> {
-        vec![Topic::Servers(pass.caller.user_id), Topic::Presence(pass.caller.user_id)]
+        topics_of(&self.sources.access.owners_seen(&pass.caller))
     }
 
     /// Starts with all servers. The list is read after the subscription, so no change of it is missed.
     fn opened(subscription: &mut FleetSubscription, ctx: &mut Context<Self>) {
-        let Sources { feeds, store, .. } = subscription.feature.sources.clone();
-        let owner_id = subscription.pass.caller.user_id;
-        let servers = async move {
-            feeds.relay().settled(&[Topic::Presence(owner_id)]).await;
-            OwnServers::read(&store, owner_id).await
-        };
-        ctx.wait(servers.into_actor(subscription).map(begin));
+        let (sources, caller) = (subscription.feature.sources.clone(), subscription.pass.caller.clone());
+        ctx.wait(sources.read(caller).into_actor(subscription).map(begin));
     }
 
     /// An agent came or went, or there is more to send.
@@ -159,6 +159,12 @@ impl Feature for LiveFleet {
         write(subscription, ctx);
     }
 
+    /// The servers may be others now, and with them the owners whose agents are followed.
+    fn rights_changed(subscription: &mut FleetSubscription, ctx: &mut Context<Self>) {
+        subscription.subscribe(ctx);
+        Self::noticed(subscription, ctx);
+    }
+
     /// The list has changed.
     fn noticed(subscription: &mut FleetSubscription, ctx: &mut Context<Self>) {
         let pause = subscription.feature.sources.list_news;
@@ -176,6 +182,20 @@ impl Feature for LiveFleet {
     }
 }
 
+impl Sources {
+    /// Reads the list, once the owners' agents are followed.
+    async fn read(self, caller: Caller) -> Result<VisibleServers, StoreError> {
+        let presence: Vec<Topic> = self.access.owners_seen(&caller).into_iter().map(Topic::Presence).collect();
+        self.feeds.relay().settled(&presence).await;
+        VisibleServers::read(&self.store, &self.access.visible(&caller)).await
+    }
+}
+
+/// What tells of changes of these owners' servers.
+fn topics_of(owners: &[Uuid]) -> Vec<Topic> {
+    owners.iter().flat_map(|owner_id| [Topic::Servers(*owner_id), Topic::Presence(*owner_id)]).collect()
+}
+
 /// What is left of a pause that began at `since`.
 fn rest_of(pause: Duration, since: Option<Instant>) -> Option<Duration> {
     pause.checked_sub(since?.elapsed()).filter(|rest| !rest.is_zero())
@@ -188,7 +208,11 @@ fn tell_change(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet
     read_again(subscription, ctx);
 }
 
-fn begin(servers: Result<OwnServers, StoreError>, subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
+fn begin(
+    servers: Result<VisibleServers, StoreError>,
+    subscription: &mut FleetSubscription,
+    ctx: &mut Context<LiveFleet>,
+) {
     let servers = match servers {
         Ok(servers) => servers,
         Err(error) => {
@@ -256,12 +280,15 @@ fn read_again(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>
         return;
     }
     subscription.feature.reading = ListRead::Yes;
-    let (store, owner_id) = (subscription.feature.sources.store.clone(), subscription.pass.caller.user_id);
-    let servers = async move { OwnServers::read(&store, owner_id).await };
-    ctx.spawn(servers.into_actor(subscription).map(take));
+    let (sources, caller) = (subscription.feature.sources.clone(), subscription.pass.caller.clone());
+    ctx.spawn(sources.read(caller).into_actor(subscription).map(take));
 }
 
-fn take(servers: Result<OwnServers, StoreError>, subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
+fn take(
+    servers: Result<VisibleServers, StoreError>,
+    subscription: &mut FleetSubscription,
+    ctx: &mut Context<LiveFleet>,
+) {
     let feature = &mut subscription.feature;
     let changed_meanwhile = std::mem::take(&mut feature.reading) == ListRead::Again;
     match servers {
@@ -304,6 +331,6 @@ fn recall(subscription: &mut FleetSubscription, ctx: &mut Context<LiveFleet>) {
     }
     let (history, fleet) = (subscription.feature.sources.history.clone(), subscription.feature.sources.fleet.clone());
     let missing = subscription.feature.view.without_sample(&fleet);
-    let recalled = recall::recall(history, fleet, subscription.pass.caller.user_id, missing);
+    let recalled = recall::recall(history, fleet, missing);
     ctx.spawn(recalled.into_actor(subscription).map(|(), subscription, _| subscription.feature.is_recalling = false));
 }

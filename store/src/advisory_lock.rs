@@ -40,8 +40,8 @@ pub(super) async fn try_lock(transaction: &impl ConnectionTrait, work: LockKey) 
 }
 
 /// Serialises transactions of one owner until they end, so that counts of the owner's things are right although several are
-/// created at once.
+/// created at once. Nothing is added to an account that was deleted a moment ago.
 pub(super) async fn lock_owner(transaction: &impl ConnectionTrait, owner_id: Uuid) -> Result<(), StoreError> {
-    user::Entity::find_by_id(owner_id).lock_exclusive().one(transaction).await?;
-    Ok(())
+    let owner = user::Entity::find_by_id(owner_id).lock_exclusive().one(transaction).await?;
+    owner.map(|_| ()).ok_or(StoreError::NoAccount)
 }

@@ -161,6 +161,13 @@ impl Store {
         Ok(events.all(&self.read).await?)
     }
 
+    /// Counts an owner's alerts that nobody has acknowledged and that are not over.
+    pub async fn count_active_alerts(&self, owner_id: Uuid) -> Result<u64, StoreError> {
+        let counts = self.count_alerts(owner_id).await?;
+        let active: i64 = counts.iter().filter(|count| count.status == "active").map(|count| count.count).sum();
+        Ok(u64::try_from(active).unwrap_or_default())
+    }
+
     /// Counts an owner's alerts by status and severity, and unresolved ones also by server. It is one statement, so that the
     /// counts are consistent.
     pub async fn count_alerts(&self, owner_id: Uuid) -> Result<Vec<AlertCount>, StoreError> {

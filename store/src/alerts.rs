@@ -1,7 +1,7 @@
 //! The life of alerts. Each change, its line in the alert's timeline and the notifications about it are written in one
 //! transaction, so that none exists without the others.
 
-use entity::{Millis, alert, alert_event};
+use entity::{Millis, alert, alert_event, server};
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseBackend, EntityTrait, IntoActiveModel, QueryFilter,
@@ -241,6 +241,9 @@ async fn open(connection: &impl ConnectionTrait, alert: &Alert, tags: &[String])
     if let Some(unsettled) = unsettled(connection, alert).await? {
         return Ok(Some(unsettled));
     }
+    // The server may have got another owner since it was measured.
+    let owner_id = owner_of(connection, alert.server_id).await?.unwrap_or(alert.owner_id);
+    let alert = &Alert { owner_id, ..alert.clone() };
     let row = alert.clone().into_active_model().reset_all();
     let inserted = alert::Entity::insert(row).on_conflict_do_nothing().exec_without_returning(connection).await?;
     if !matches!(inserted, TryInsertResult::Inserted(1..)) {
@@ -260,6 +263,11 @@ async fn open(connection: &impl ConnectionTrait, alert: &Alert, tags: &[String])
         update(connection, alert::Column::Id.eq(alert.id), later).await?;
     }
     Ok(Some(alert))
+}
+
+async fn owner_of(connection: &impl ConnectionTrait, server_id: Uuid) -> Result<Option<Uuid>, StoreError> {
+    let owner = server::Entity::find_by_id(server_id).select_only().column(server::Column::OwnerId);
+    Ok(owner.into_tuple().one(connection).await?)
 }
 
 /// The alert of the same threshold, server and target that is open, or that a user resolved and that has not recovered.

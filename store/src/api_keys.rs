@@ -8,7 +8,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::audit_log::record_in;
-use super::{ApiKey, Page, PageRequest, Quota, Store, StoreError};
+use super::{ApiKey, Page, PageRequest, Quota, Store, StoreError, Visibility};
 use crate::audit::{Actor, Entry, action};
 
 /// An API key to insert. The caller has checked that the server belongs to the user.
@@ -78,17 +78,17 @@ impl Store {
         .await
     }
 
-    /// Lists the keys of all of an owner's servers, or of one of them, newest first.
+    /// Lists the keys of all these servers, or of one of them, newest first.
     pub async fn list_api_keys(
         &self,
-        owner_id: Uuid,
+        managed: &Visibility,
         server_id: Option<Uuid>,
         page: PageRequest,
     ) -> Result<Page<ApiKey>, StoreError> {
         let one = Condition::all().add_option(server_id.map(|id| api_key::Column::ServerId.eq(id)));
         let query = api_key::Entity::find()
             .join(JoinType::InnerJoin, api_key::Relation::Server.def())
-            .filter(server::Column::OwnerId.eq(owner_id))
+            .filter(self.branches(managed).await?.condition())
             .filter(one);
         let total = query.clone().count(&self.read).await?;
         let items = query
@@ -123,11 +123,11 @@ impl Store {
         }))
     }
 
-    /// Finds a key of one of this owner's servers.
-    pub async fn find_own_api_key(&self, owner_id: Uuid, id: Uuid) -> Result<Option<ApiKey>, StoreError> {
+    /// Finds a key of one of these servers.
+    pub async fn find_managed_api_key(&self, managed: &Visibility, id: Uuid) -> Result<Option<ApiKey>, StoreError> {
         let found = api_key::Entity::find_by_id(id)
             .join(JoinType::InnerJoin, api_key::Relation::Server.def())
-            .filter(server::Column::OwnerId.eq(owner_id))
+            .filter(self.branches(managed).await?.any())
             .one(&self.read)
             .await?;
         Ok(found)

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::commands::{ROWS_AT_ONCE, of_batches_of, without_output};
 use super::instances::{DEAD_AFTER_MS, NOW};
-use super::{Command, CommandBatch, Page, PageRequest, Store, StoreError};
+use super::{Command, CommandBatch, Page, PageRequest, Store, StoreError, Visibility};
 
 /// How many bytes of each command's output a batch shows.
 const PREVIEW_BYTES: u32 = 4_096;
@@ -73,8 +73,8 @@ impl Store {
         Ok(Page { items: query.all(&self.read).await?, total })
     }
 
-    /// The commands of a batch with their results so far, in the order in which they run.
-    pub async fn batch_items(&self, batch_id: Uuid) -> Result<Vec<BatchItem>, StoreError> {
+    /// The commands of a batch on these servers with their results so far, in the order in which they run.
+    pub async fn batch_items(&self, batch_id: Uuid, visible: &Visibility) -> Result<Vec<BatchItem>, StoreError> {
         let columns = [
             command::Column::Id,
             command::Column::ServerId,
@@ -88,6 +88,7 @@ impl Store {
             command::Column::FinishedAt,
         ];
         let preview = Expr::cust(format!("substr(commands.output, 1, {PREVIEW_BYTES})"));
+        let seen = self.branches(visible).await?.any();
         let items = command::Entity::find()
             .select_only()
             .columns(columns)
@@ -95,6 +96,7 @@ impl Store {
             .column_as(server::Column::Name, "server_name")
             .join(sea_orm::JoinType::LeftJoin, command::Relation::Server.def())
             .filter(command::Column::BatchId.eq(batch_id))
+            .filter(seen)
             .order_by_asc(command::Column::Id)
             .into_model::<BatchItem>();
         Ok(items.all(&self.read).await?)

@@ -12,6 +12,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::audit_log::record_in;
+use super::ended_channels::disable;
 use super::outbox::{About, FAILED, PENDING, SENT, TEST, row};
 use super::{Channel, Notification, Progress, Share, Store, StoreError};
 use crate::audit::{Actor, Entry, Outcome, action};
@@ -74,6 +75,11 @@ pub enum Attempt {
     },
     /// The message will not be tried again.
     GivenUp {
+        /// What happened.
+        error: String,
+    },
+    /// The receiver is gone for good: the message is given up, and its channel disabled.
+    Ended {
         /// What happened.
         error: String,
     },
@@ -214,6 +220,9 @@ impl Store {
         progress: &Progress,
         now: Timestamp,
     ) -> Result<(), StoreError> {
+        if let Attempt::Ended { error } = attempt {
+            return self.end_channel(claim, error, progress, now).await;
+        }
         let update = written(attempt, progress, now)
             .filter(notification::Column::MessageId.eq(claim.message_id))
             .filter(notification::Column::ChannelId.eq(claim.channel.id))
@@ -221,7 +230,7 @@ impl Store {
         let update = match attempt {
             // The instance that has claimed it since finds that it has arrived.
             Attempt::Sent { .. } => update,
-            Attempt::Failed { .. } | Attempt::GivenUp { .. } => {
+            Attempt::Failed { .. } | Attempt::GivenUp { .. } | Attempt::Ended { .. } => {
                 update.filter(notification::Column::Attempts.eq(claim.attempts()))
             }
             // The new id fences off an instance that claimed the message before: the number of attempts no longer does.
@@ -280,6 +289,9 @@ impl Store {
             let test = written(attempt, progress, Timestamp::now())
                 .filter(notification::Column::MessageId.eq(claim.message_id));
             test.exec(&transaction).await?;
+            if let Attempt::Ended { error } = attempt {
+                disable(&transaction, claim, error, Timestamp::now()).await?;
+            }
             record_in(&transaction, test_entry(&claim.channel, actor.clone(), outcome.clone())).await?;
             Ok(transaction.commit().await?)
         })
@@ -340,18 +352,22 @@ fn still(claim: &Claim) -> sea_orm::UpdateMany<notification::Entity> {
 }
 
 /// The update of a message's rows after an attempt, with the state of its recipients.
-fn written(attempt: &Attempt, progress: &Progress, now: Timestamp) -> sea_orm::UpdateMany<notification::Entity> {
+pub(super) fn written(
+    attempt: &Attempt,
+    progress: &Progress,
+    now: Timestamp,
+) -> sea_orm::UpdateMany<notification::Entity> {
     finished(attempt, now).col_expr(notification::Column::Recipients, Expr::value(progress.written()))
 }
 
-fn finished(attempt: &Attempt, now: Timestamp) -> sea_orm::UpdateMany<notification::Entity> {
+pub(super) fn finished(attempt: &Attempt, now: Timestamp) -> sea_orm::UpdateMany<notification::Entity> {
     use notification::Column;
     let (status, error, again_at, hold) = match attempt {
         Attempt::Sent { error } => (SENT, error.as_ref(), None, None),
         Attempt::Failed { error, again_at, holds_others } => {
             (PENDING, Some(error), Some(again_at.as_millis()), holds_others.then_some(UNREACHABLE))
         }
-        Attempt::GivenUp { error } => (FAILED, Some(error), None, None),
+        Attempt::GivenUp { error } | Attempt::Ended { error } => (FAILED, Some(error), None, None),
         Attempt::Split => (PENDING, None, Some(now.as_millis()), Some(SPLIT)),
     };
     let finished_at = (status != PENDING).then_some(now.as_millis());

@@ -82,7 +82,14 @@ impl StoreError {
             | Self::Copy { .. }
             | Self::EmailTaken
             | Self::UsernameTaken
+            | Self::TeamNameTaken
             | Self::RegistrationClosed
+            | Self::InvitationInvalid
+            | Self::TooManyInvitations
+            | Self::LastAdministrator
+            | Self::OwnsServers
+            | Self::NoRecipient
+            | Self::NoAccount
             | Self::QuotaExceeded { .. }
             | Self::NotSqlite => false,
         }

@@ -12,6 +12,7 @@
 
 #![deny(missing_docs)]
 
+mod accounts;
 mod advisory_lock;
 mod alert_filter;
 mod alert_lists;
@@ -20,6 +21,7 @@ mod alert_rules;
 mod alert_span;
 mod alert_totals;
 mod alerts;
+mod annotations;
 mod api_keys;
 pub mod audit;
 mod audit_log;
@@ -33,16 +35,21 @@ mod commands;
 mod commit;
 mod connect;
 mod connections;
+mod ended_channels;
 mod existence;
+mod external_identities;
+mod external_logins;
 mod factors;
 mod failure;
 mod fence;
 mod fleet_events;
 mod fleet_presence;
+mod grants;
 mod health_probe;
 pub mod history;
 pub mod import;
 mod instances;
+mod invitations;
 mod logins;
 mod offline_servers;
 mod outbox;
@@ -51,29 +58,36 @@ mod progress;
 mod quotas;
 mod reach;
 mod reminders;
+mod roles;
 mod routing;
 mod series_help;
 mod server_events;
 mod server_filter;
+mod server_lists;
 mod servers;
 mod share;
 mod silences;
 mod status_changes;
 mod target;
+mod teams;
 mod thresholds;
+mod transfer;
 mod users;
 mod views;
+mod visibility;
 
 use std::path::PathBuf;
 
 use connections::Connections;
 use sea_orm::{ConnectionTrait, DbErr, SqlErr, Statement};
 
+pub use accounts::{Account, AccountDeletion, AccountPatch, DeletedAccount};
 pub use alert_filter::AlertFilter;
 pub use alert_lists::AlertCount;
 pub use alert_notes::{MAX_NOTES, Noted};
 pub use alert_rules::{RuleScope, WatchedServer};
 pub use alerts::{AlertChange, AlertChanges};
+pub use annotations::MAX_ANNOTATIONS;
 pub use api_keys::{KnownKey, NewApiKey};
 pub use audit_log::AuditFilter;
 pub use batches::{BatchItem, BatchStanding};
@@ -90,6 +104,8 @@ pub use entity::alert_threshold::Model as Threshold;
 pub use entity::api_key::Model as ApiKey;
 pub use entity::command::Model as Command;
 pub use entity::command_batch::Model as CommandBatch;
+pub use entity::external_identity::Model as ExternalIdentity;
+pub use entity::invitation::Model as Invitation;
 pub use entity::login::Model as Login;
 pub use entity::notification::Model as Notification;
 pub use entity::notification_channel::Model as Channel;
@@ -97,15 +113,20 @@ pub use entity::passkey::Model as Passkey;
 pub use entity::server::Model as ServerRecord;
 pub use entity::server_event::Model as ServerEvent;
 pub use entity::silence::Model as Silence;
+pub use entity::team::Model as Team;
 pub use entity::totp::Model as Totp;
 pub use entity::user::Model as User;
 pub use entity::view::Model as View;
 pub use existence::SessionRow;
+pub use external_identities::{FirstSignIn, IdentityLink, NewIdentity, Removal};
+pub use external_logins::{LogoutNotice, ProviderLogin};
 pub use factors::passkeys::{Answered, MAX_PASSKEYS, NewPasskey, PasskeyUse, Signed, SpentChallenge};
 pub use factors::totp::{CODES, Throttle};
 pub use factors::{Means, Proof, SecondFactors};
 pub use fence::Fence;
+pub use grants::{Grant, GrantNames, GrantScope, GrantSubject, GrantsAndMembers, NewGrant};
 pub use instances::{Beat, Entered, NewInstance, SOLE_DEAD_AFTER_MS, Swept};
+pub use invitations::{MAX_INVITATIONS, NewInvitation, OpenInvitation};
 pub use logins::{Caller, NewLogin, Rotation, TokenRotation};
 pub use offline_servers::OfflineServers;
 pub use outbox::{Delivery, DeliveryFilter, NotificationContent, alert_view};
@@ -113,17 +134,21 @@ pub use progress::{MAX_HAND_OVERS, Progress, Standing, Verdict};
 pub use quotas::{Quota, Quotas, Usage};
 pub use reach::Unreachable;
 pub use reminders::AlertToNotify;
+pub use roles::{Right, Rights, Role};
 pub use routing::channel_tags;
 pub use server_events::{NewServerEvent, ServerEventFilter, presence as presence_kind};
 pub use server_filter::{ServerFilter, StatusFilter};
-pub use servers::{NewServer, OwnServer, Server, ServerPatch};
+pub use server_lists::VisibleServer;
+pub use servers::{NewServer, Server, ServerPatch};
 pub use share::{SHARDS, Share, shard_of};
 pub use silences::{SilenceTerms, WeeklySchedule};
 pub use status_changes::CLOCK_IS_WRONG;
 pub use target::{check, place_of, sqlite_file};
+pub use teams::{Joined, MAX_MEMBERS, TeamMember, TeamWithMembers};
 pub use thresholds::{Reach, ThresholdFilter, ThresholdTerms};
-pub use users::{NewUser, Registration, UserPatch};
-pub use views::{NewView, ViewKind, ViewPatch};
+pub use users::{Admission, NewUser, Registration, UserPatch};
+pub use views::{NewView, OwnedView, SharedWith, ViewKind, ViewPatch, ViewReader};
+pub use visibility::{Shares, Visibility};
 
 /// Free pages that stay in the file of a small SQLite database: 8 MB.
 const KEPT_PAGES: i64 = 2_048;
@@ -194,9 +219,30 @@ pub enum StoreError {
     /// Another account has the user name.
     #[error("the user name is taken")]
     UsernameTaken,
+    /// Another team has the name.
+    #[error("the team name is taken")]
+    TeamNameTaken,
     /// Only the first account may be created, and it exists.
     #[error("registration is closed")]
     RegistrationClosed,
+    /// The invitation is unknown, used, expired, or for another address.
+    #[error("the invitation is not valid")]
+    InvitationInvalid,
+    /// Too many invitations are open.
+    #[error("{MAX_INVITATIONS} invitations are open")]
+    TooManyInvitations,
+    /// No enabled administrator would remain.
+    #[error("the service needs an administrator who can sign in")]
+    LastAdministrator,
+    /// The account to delete has servers.
+    #[error("the account has servers")]
+    OwnsServers,
+    /// The account that should get the servers does not exist.
+    #[error("the account for the servers does not exist")]
+    NoRecipient,
+    /// The account of the caller was deleted a moment ago.
+    #[error("the account does not exist any more")]
+    NoAccount,
     /// The account may not have more of something.
     #[error("the account's quota of {} is reached: {limit}", quota.name())]
     QuotaExceeded {

@@ -6,7 +6,7 @@ use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter,
     QueryOrder, QuerySelect,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -96,14 +96,15 @@ pub enum Rotation {
 
 impl Store {
     /// Creates a login for a caller who showed the password of `verified_hash`; none when that is no longer the user's
-    /// password. Verifying takes a while, in which the password may have been changed.
+    /// password, or the account is disabled. Verifying takes a while, in which either may have changed.
     pub async fn create_login(&self, new: &NewLogin, verified_hash: &str) -> Result<Option<Login>, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            // Changes nothing, but makes a change of the password wait for the end of this transaction.
+            // Makes a change of the account wait for the end of this transaction.
             let locked = user::Entity::update_many()
-                .col_expr(user::Column::PasswordHash, verified_hash.into())
+                .col_expr(user::Column::LastLoginAt, Millis::from(new.now).into())
                 .filter(user::Column::Id.eq(new.user_id))
+                .filter(user::Column::DisabledAt.is_null())
                 .filter(user::Column::PasswordHash.eq(verified_hash))
                 .exec(&transaction)
                 .await?;
@@ -237,8 +238,29 @@ impl Store {
     }
 }
 
+/// Notes the sign-in of a user who did not use the password, and makes a change of the account wait for the end of this
+/// transaction. False when the account is disabled or deleted.
+pub(super) async fn admit(connection: &impl ConnectionTrait, new: &NewLogin) -> Result<bool, StoreError> {
+    let admitted = user::Entity::update_many()
+        .col_expr(user::Column::LastLoginAt, Millis::from(new.now).into())
+        .filter(user::Column::Id.eq(new.user_id))
+        .filter(user::Column::DisabledAt.is_null())
+        .exec(connection)
+        .await?;
+    Ok(admitted.rows_affected > 0)
+}
+
 /// Inserts a login and its audit entry.
 pub(super) async fn insert(connection: &impl ConnectionTrait, new: &NewLogin) -> Result<Login, StoreError> {
+    insert_with(connection, new, json!({ "user_agent": new.user_agent, "means": new.means.word() })).await
+}
+
+/// Inserts a login, and its audit entry with this detail.
+pub(super) async fn insert_with(
+    connection: &impl ConnectionTrait,
+    new: &NewLogin,
+    detail: Value,
+) -> Result<Login, StoreError> {
     let now = Millis::from(new.now);
     let login = Login {
         id: new.id,
@@ -263,7 +285,6 @@ pub(super) async fn insert(connection: &impl ConnectionTrait, new: &NewLogin) ->
         login_id: Some(new.id),
         address: new.address.clone(),
     };
-    let detail = json!({ "user_agent": new.user_agent, "means": new.means.word() });
     record_in(connection, Entry::new(action::LOGIN, new.user_id, actor).detail(detail)).await?;
     Ok(login)
 }

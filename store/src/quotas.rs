@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 
-use entity::{alert_threshold, api_key, command_batch, notification_channel, server, server_tag, silence, view};
+use entity::{
+    alert_threshold, api_key, command_batch, grant, notification_channel, server, server_tag, silence, team, view,
+};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, EntityTrait, JoinType, PaginatorTrait, QueryFilter, QuerySelect,
     RelationTrait,
@@ -32,6 +34,10 @@ pub enum Quota {
     Channels,
     /// Saved views and dashboards.
     Views,
+    /// Grants that the account gave.
+    Grants,
+    /// Teams that the account created.
+    Teams,
     /// Batches that have not ended.
     Batches,
     /// Bytes of commands and their output.
@@ -40,7 +46,7 @@ pub enum Quota {
 
 impl Quota {
     /// Every quota.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Servers,
         Self::ApiKeys,
         Self::Thresholds,
@@ -48,6 +54,8 @@ impl Quota {
         Self::Silences,
         Self::Channels,
         Self::Views,
+        Self::Grants,
+        Self::Teams,
         Self::Batches,
         Self::CommandStorage,
     ];
@@ -62,6 +70,8 @@ impl Quota {
             Self::Silences => "silences",
             Self::Channels => "channels",
             Self::Views => "views",
+            Self::Grants => "grants",
+            Self::Teams => "teams",
             Self::Batches => "batches",
             Self::CommandStorage => "command_bytes",
         }
@@ -85,6 +95,10 @@ pub struct Quotas {
     pub channels: u64,
     /// Saved views and dashboards.
     pub views: u64,
+    /// Grants that the account gave.
+    pub grants: u64,
+    /// Teams that the account created.
+    pub teams: u64,
     /// Batches that have not ended.
     pub batches: u64,
     /// Bytes of commands and their output.
@@ -103,6 +117,8 @@ impl Default for Quotas {
             silences: 1_000,
             channels: 50,
             views: 500,
+            grants: 1_000,
+            teams: 100,
             batches: 100,
             command_bytes: 1024 * 1024 * 1024,
         }
@@ -120,6 +136,8 @@ impl Quotas {
             Quota::Silences => self.silences,
             Quota::Channels => self.channels,
             Quota::Views => self.views,
+            Quota::Grants => self.grants,
+            Quota::Teams => self.teams,
             Quota::Batches => self.batches,
             Quota::CommandStorage => self.command_bytes,
         }
@@ -224,6 +242,8 @@ async fn count(connection: &impl ConnectionTrait, owner_id: Uuid, quota: Quota) 
             notification_channel::Entity::find().filter(owned).count(connection).await?
         }
         Quota::Views => view::Entity::find().filter(view::Column::OwnerId.eq(owner_id)).count(connection).await?,
+        Quota::Grants => grant::Entity::find().filter(grant::Column::GiverId.eq(owner_id)).count(connection).await?,
+        Quota::Teams => team::Entity::find().filter(team::Column::CreatedBy.eq(owner_id)).count(connection).await?,
         Quota::Batches => {
             let owned = command_batch::Entity::find().filter(command_batch::Column::OwnerId.eq(owner_id));
             owned.filter(command_batch::Column::FinishedAt.is_null()).count(connection).await?

@@ -243,7 +243,10 @@ pub(super) fn in_range(filter: ServerEventFilter) -> Condition {
 }
 
 /// Those of these servers that exist. Nobody deletes them until the transaction ends.
-async fn hold(connection: &impl ConnectionTrait, servers: impl Iterator<Item = Uuid>) -> Result<Vec<Uuid>, StoreError> {
+pub(super) async fn hold(
+    connection: &impl ConnectionTrait,
+    servers: impl Iterator<Item = Uuid>,
+) -> Result<Vec<Uuid>, StoreError> {
     let found = server::Entity::find()
         .select_only()
         .column(server::Column::Id)
@@ -286,23 +289,24 @@ async fn missing(connection: &impl ConnectionTrait, share: &Share, since: Timest
     Ok(rows.iter().map(|row| row.try_get_by_index(0)).collect::<Result<_, sea_orm::DbErr>>()?)
 }
 
-/// Writes events of servers that are locked.
-pub(super) async fn insert(connection: &impl ConnectionTrait, events: Vec<NewServerEvent>) -> Result<(), StoreError> {
-    let rows = events.into_iter().map(|event| {
-        let row = server_event::Model {
-            id: Uuid::now_v7(),
-            server_id: event.server_id,
-            kind: event.kind,
-            at: event.at.into(),
-            detail: event.detail.to_string(),
-        };
-        row.into_active_model().reset_all()
+/// Writes events of servers that are locked. Returns their rows.
+pub(super) async fn insert(
+    connection: &impl ConnectionTrait,
+    events: Vec<NewServerEvent>,
+) -> Result<Vec<ServerEvent>, StoreError> {
+    let rows = events.into_iter().map(|event| ServerEvent {
+        id: Uuid::now_v7(),
+        server_id: event.server_id,
+        kind: event.kind,
+        at: event.at.into(),
+        detail: event.detail.to_string(),
     });
     let rows: Vec<_> = rows.collect();
     for some in rows.chunks(AT_ONCE) {
-        server_event::Entity::insert_many(some.to_vec()).exec_without_returning(connection).await?;
+        let some = some.iter().map(|row| row.clone().into_active_model().reset_all());
+        server_event::Entity::insert_many(some).exec_without_returning(connection).await?;
     }
-    Ok(())
+    Ok(rows)
 }
 
 /// Removes departures that are so recent that they were no outage. Returns the servers.

@@ -2,8 +2,8 @@ use std::collections::HashMap;
 
 use entity::{Millis, api_key, series_help, server, server_tag};
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
-    QueryFilter, QueryOrder, QuerySelect, Set,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
+    Set,
 };
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
@@ -12,9 +12,8 @@ use uuid::Uuid;
 
 use super::audit_log::{changed, record_in};
 use super::server_events::delete_events;
-use super::server_filter::ServerFilter;
 use super::silences::look_again;
-use super::{Page, PageRequest, Quota, Store, StoreError};
+use super::{Quota, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
 /// A server with its tags.
@@ -56,19 +55,6 @@ pub struct ServerPatch {
     pub description: Option<String>,
     /// The tags.
     pub tags: Option<Vec<String>>,
-}
-
-/// What may change of a server, for a reader that watches all of an owner's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OwnServer {
-    /// The server.
-    pub id: Uuid,
-    /// The status, as the database knows it.
-    pub status: ServerStatus,
-    /// When the service last heard from its agent; none if never.
-    pub last_seen_at: Option<Timestamp>,
-    /// When a user last changed it.
-    pub updated_at: Timestamp,
 }
 
 impl Store {
@@ -136,78 +122,9 @@ impl Store {
         Ok(found.one(&self.read).await?.is_some())
     }
 
-    /// The ids of an owner's servers with this tag, ordered by name.
-    pub async fn servers_with_tag(&self, owner_id: Uuid, tag: &str) -> Result<Vec<Uuid>, StoreError> {
-        let filter = ServerFilter { tag: Some(tag.to_owned()), ..ServerFilter::default() };
-        let ids = server::Entity::find()
-            .select_only()
-            .column(server::Column::Id)
-            .filter(server::Column::OwnerId.eq(owner_id))
-            .filter(filter.condition())
-            .order_by_asc(server::Column::SearchText)
-            .order_by_asc(server::Column::Id);
-        Ok(ids.into_tuple().all(&self.read).await?)
-    }
-
-    /// Lists the servers of an owner, ordered by name.
-    pub async fn list_servers(
-        &self,
-        owner_id: Uuid,
-        filter: ServerFilter,
-        page: PageRequest,
-    ) -> Result<Page<Server>, StoreError> {
-        let query = server::Entity::find().filter(server::Column::OwnerId.eq(owner_id)).filter(filter.condition());
-        let total = query.clone().count(&self.read).await?;
-        let records = query
-            .order_by_asc(server::Column::SearchText)
-            .order_by_asc(server::Column::Id)
-            .limit(page.limit)
-            .offset(page.offset)
-            .all(&self.read)
-            .await?;
-        let ids: Vec<Uuid> = records.iter().map(|record| record.id).collect();
-        let mut tags = tags_of(&self.read, &ids).await?;
-        let items = records
-            .into_iter()
-            .map(|record| Server { tags: tags.remove(&record.id).unwrap_or_default(), record })
-            .collect();
-        Ok(Page { items, total })
-    }
-
-    /// All servers of an owner, ordered by id.
-    pub async fn own_servers(&self, owner_id: Uuid) -> Result<Vec<OwnServer>, StoreError> {
-        let query = server::Entity::find()
-            .select_only()
-            .column(server::Column::Id)
-            .column(server::Column::SessionId)
-            .column_as(server::Column::Agent.is_not_null(), "has_agent")
-            .column(server::Column::LastSeenAt)
-            .column(server::Column::UpdatedAt)
-            .filter(server::Column::OwnerId.eq(owner_id))
-            .order_by_asc(server::Column::Id);
-        let rows = query.into_tuple::<(Uuid, Option<Uuid>, bool, Option<Millis>, Millis)>().all(&self.read).await?;
-        let own =
-            |(id, session_id, has_agent, last_seen_at, updated_at): (_, Option<Uuid>, _, Option<Millis>, Millis)| {
-                let status = recorded_status(session_id.is_some(), has_agent);
-                OwnServer { id, status, last_seen_at: last_seen_at.map(Timestamp::from), updated_at: updated_at.into() }
-            };
-        Ok(rows.into_iter().map(own).collect())
-    }
-
-    /// The next servers of an owner after `after`, ordered by id and without their tags, for a reader that wants all of them.
-    pub async fn servers_after(
-        &self,
-        owner_id: Uuid,
-        after: Option<Uuid>,
-        limit: u64,
-    ) -> Result<Vec<server::Model>, StoreError> {
-        let behind = after.map(|id| server::Column::Id.gt(id));
-        let query = server::Entity::find()
-            .filter(server::Column::OwnerId.eq(owner_id))
-            .filter(Condition::all().add_option(behind))
-            .order_by_asc(server::Column::Id)
-            .limit(limit);
-        Ok(query.all(&self.read).await?)
+    /// The tags of a server, in order.
+    pub async fn tags_of_server(&self, id: Uuid) -> Result<Vec<String>, StoreError> {
+        Ok(tags_of(&self.read, &[id]).await?.remove(&id).unwrap_or_default())
     }
 
     /// Changes a server. None when the owner has no such server.
@@ -301,7 +218,7 @@ impl Server {
     }
 }
 
-fn recorded_status(has_session: bool, has_agent: bool) -> ServerStatus {
+pub(super) fn recorded_status(has_session: bool, has_agent: bool) -> ServerStatus {
     match (has_session, has_agent) {
         (true, _) => ServerStatus::Online,
         (false, true) => ServerStatus::Offline,

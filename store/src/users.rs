@@ -8,11 +8,11 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::audit_log::{changed, record_in};
-use super::{NewLogin, Store, StoreError, User, logins, taken};
+use super::{NewLogin, Store, StoreError, User, invitations, logins, taken};
 use crate::audit::{Actor, Entry, action};
 
 /// The role of the first account.
-const ADMINISTRATOR: &str = "administrator";
+pub(super) const ADMINISTRATOR: &str = "administrator";
 
 /// A user to insert.
 #[derive(Debug, Clone)]
@@ -41,15 +41,17 @@ pub struct UserPatch {
 }
 
 impl Store {
-    /// Creates a user. The very first one is the administrator, and the only one where registration is closed. `address` is
-    /// where the request came from. Inserts both the user and `login`, with which they are signed in at once, or neither.
+    /// Creates a user. The very first one is the administrator, and the only one without an invitation where registration is
+    /// closed. `address` is where the request came from. Inserts both the user and `login`, with which they are signed in at
+    /// once, or neither.
     pub async fn create_user(
         &self,
         new: NewUser,
-        registration: Registration,
+        admission: impl Into<Admission>,
         address: &str,
         login: Option<NewLogin>,
     ) -> Result<User, StoreError> {
+        let admission = admission.into();
         let id = new.id;
         let now = Millis::from(Timestamp::now());
         self.retried(|| async {
@@ -61,9 +63,13 @@ impl Store {
                 .exec_without_returning(&transaction)
                 .await?;
             let is_first = matches!(outcome, TryInsertResult::Inserted(rows) if rows > 0);
-            if !is_first && registration == Registration::Closed {
-                return Err(StoreError::RegistrationClosed);
-            }
+            let invitation = match &admission {
+                Admission::By(Registration::Closed) if !is_first => return Err(StoreError::RegistrationClosed),
+                Admission::By(_) => None,
+                Admission::Invited { digest, now } => {
+                    Some(invitations::redeem(&transaction, digest, &new.email, *now).await?)
+                }
+            };
 
             let user = User {
                 id,
@@ -74,6 +80,8 @@ impl Store {
                 full_name: new.full_name.clone(),
                 password_hash: new.password_hash.clone(),
                 is_admin: is_first,
+                disabled_at: None,
+                last_login_at: login.as_ref().map(|login| login.now.into()),
                 created_at: now,
                 updated_at: now,
             };
@@ -85,7 +93,12 @@ impl Store {
                 login_id: None,
                 address: address.to_owned(),
             };
-            record_in(&transaction, Entry::new(action::USER_REGISTER, id, actor)).await?;
+            let entry = Entry::new(action::USER_REGISTER, id, actor);
+            let entry = match invitation {
+                Some(invitation) => entry.detail(json!({ "invitation": invitation.id })),
+                None => entry,
+            };
+            record_in(&transaction, entry).await?;
             if let Some(login) = &login {
                 logins::insert(&transaction, login).await?;
             }
@@ -201,6 +214,26 @@ fn changes(user: &User, patch: &UserPatch) -> Value {
     ];
     let named = fields.into_iter().filter_map(|(name, change)| Some((name.to_owned(), change?)));
     named.collect::<serde_json::Map<_, _>>().into()
+}
+
+/// What lets somebody create an account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Admission {
+    /// Registration is open, or it is the first account.
+    By(Registration),
+    /// The invitation with this digest, at this time.
+    Invited {
+        /// SHA-256 of the token.
+        digest: Vec<u8>,
+        /// The present time.
+        now: Timestamp,
+    },
+}
+
+impl From<Registration> for Admission {
+    fn from(registration: Registration) -> Self {
+        Self::By(registration)
+    }
 }
 
 /// Whether people may create accounts themselves.

@@ -1,10 +1,12 @@
 //! Saved views, and the dashboards that are made of them. Both are a name and a definition, which the service checks and the
-//! store keeps as it is.
+//! store keeps as it is. One that is shared can be read by others, and changed by its owner alone.
 
-use entity::{Millis, view};
+use std::collections::HashMap;
+
+use entity::{Millis, user, view};
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
-    Set,
+    ActiveModelTrait, ColumnTrait, Condition, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder,
+    QuerySelect, Set,
 };
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
@@ -53,6 +55,49 @@ impl ViewKind {
     }
 }
 
+/// The accounts that a view or dashboard is shared with, by their role in the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SharedWith {
+    /// Only the owner sees it.
+    Nobody,
+    /// All administrators.
+    Administrators,
+    /// All accounts.
+    Everyone,
+}
+
+impl SharedWith {
+    /// Every audience.
+    pub const ALL: [Self; 3] = [Self::Nobody, Self::Administrators, Self::Everyone];
+
+    /// The word that stands in the table and in the API.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Nobody => "nobody",
+            Self::Administrators => "administrators",
+            Self::Everyone => "everyone",
+        }
+    }
+}
+
+/// An account and the audiences that it belongs to. The rights of a caller make one.
+#[derive(Debug, Clone)]
+pub struct ViewReader {
+    /// The account.
+    pub user_id: Uuid,
+    /// Its audiences.
+    pub audiences: Vec<SharedWith>,
+}
+
+/// A view or dashboard and its owner's name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnedView {
+    /// The row.
+    pub view: View,
+    /// The name; empty when the account has just been deleted.
+    pub owner_name: String,
+}
+
 /// A view or dashboard to insert.
 #[derive(Debug, Clone)]
 pub struct NewView {
@@ -66,6 +111,8 @@ pub struct NewView {
     pub description: String,
     /// What it shows, as JSON.
     pub definition: String,
+    /// Who else may read it.
+    pub shared_with: SharedWith,
 }
 
 /// The changes to a view or dashboard; `None` leaves a field unchanged.
@@ -77,6 +124,8 @@ pub struct ViewPatch {
     pub description: Option<String>,
     /// What it shows, as JSON.
     pub definition: Option<String>,
+    /// Who else may read it.
+    pub shared_with: Option<SharedWith>,
 }
 
 impl Store {
@@ -95,6 +144,7 @@ impl Store {
             name: new.name,
             description: new.description,
             definition: new.definition,
+            shared_with: new.shared_with.word().to_owned(),
             created_at: now,
             updated_at: now,
         };
@@ -103,7 +153,7 @@ impl Store {
             self.expect_room(&transaction, view.owner_id, Quota::Views).await?;
             let row = view.clone().into_active_model().reset_all();
             view::Entity::insert(row).exec_without_returning(&transaction).await?;
-            let entry = entry(kind.created(), &view, actor.clone()).detail(json!({ "name": view.name }));
+            let entry = entry(kind.created(), &view, actor.clone()).detail(made(&view));
             record_in(&transaction, entry).await?;
             transaction.commit().await?;
             Ok(view.clone())
@@ -111,27 +161,45 @@ impl Store {
         .await
     }
 
-    /// Finds a view or dashboard of an owner.
-    pub async fn find_view(&self, owner_id: Uuid, kind: ViewKind, id: Uuid) -> Result<Option<View>, StoreError> {
-        let found = view::Entity::find_by_id(id)
-            .filter(view::Column::OwnerId.eq(owner_id))
-            .filter(view::Column::Kind.eq(kind.word()));
-        Ok(found.one(&self.read).await?)
+    /// Finds a view or dashboard that belongs to the reader or is shared with them.
+    pub async fn find_view(
+        &self,
+        reader: &ViewReader,
+        kind: ViewKind,
+        id: Uuid,
+    ) -> Result<Option<OwnedView>, StoreError> {
+        let found = view::Entity::find_by_id(id).filter(readable(reader, kind)).one(&self.read).await?;
+        Ok(self.with_owners(found.into_iter().collect()).await?.pop())
     }
 
-    /// Lists the views or dashboards of an owner by name.
+    /// Lists the views or dashboards that belong to the reader or are shared with them, by name.
     pub async fn list_views(
         &self,
-        owner_id: Uuid,
+        reader: &ViewReader,
         kind: ViewKind,
         page: PageRequest,
-    ) -> Result<Page<View>, StoreError> {
-        let query =
-            view::Entity::find().filter(view::Column::OwnerId.eq(owner_id)).filter(view::Column::Kind.eq(kind.word()));
+    ) -> Result<Page<OwnedView>, StoreError> {
+        let query = view::Entity::find().filter(readable(reader, kind));
         let total = query.clone().count(&self.read).await?;
         let query = query.order_by_asc(view::Column::Name).order_by_asc(view::Column::Id);
-        let items = query.limit(page.limit).offset(page.offset).all(&self.read).await?;
-        Ok(Page { items, total })
+        let found = query.limit(page.limit).offset(page.offset).all(&self.read).await?;
+        Ok(Page { items: self.with_owners(found).await?, total })
+    }
+
+    async fn with_owners(&self, views: Vec<View>) -> Result<Vec<OwnedView>, StoreError> {
+        if views.is_empty() {
+            return Ok(Vec::new());
+        }
+        let names: Vec<(Uuid, String)> = user::Entity::find()
+            .select_only()
+            .columns([user::Column::Id, user::Column::Username])
+            .filter(user::Column::Id.is_in(views.iter().map(|view| view.owner_id)))
+            .into_tuple()
+            .all(&self.read)
+            .await?;
+        let names: HashMap<Uuid, String> = names.into_iter().collect();
+        let named = |view: View| OwnedView { owner_name: names.get(&view.owner_id).cloned().unwrap_or_default(), view };
+        Ok(views.into_iter().map(named).collect())
     }
 
     /// Changes a view or dashboard. None if it does not exist.
@@ -192,8 +260,23 @@ impl Store {
     }
 }
 
+fn readable(reader: &ViewReader, kind: ViewKind) -> Condition {
+    let shared = view::Column::SharedWith.is_in(reader.audiences.iter().map(|audience| audience.word()));
+    Condition::all()
+        .add(view::Column::Kind.eq(kind.word()))
+        .add(Condition::any().add(view::Column::OwnerId.eq(reader.user_id)).add(shared))
+}
+
 fn entry(action: &'static str, view: &View, actor: Actor) -> Entry {
     Entry::new(action, view.owner_id, actor).target(view.id)
+}
+
+/// The audit detail of a new one.
+fn made(view: &View) -> Value {
+    if view.shared_with == SharedWith::Nobody.word() {
+        return json!({ "name": view.name });
+    }
+    json!({ "name": view.name, "shared_with": view.shared_with })
 }
 
 /// The columns that a patch names.
@@ -208,6 +291,9 @@ fn patched(view: View, patch: ViewPatch) -> view::ActiveModel {
     if let Some(definition) = patch.definition {
         row.definition = Set(definition);
     }
+    if let Some(shared_with) = patch.shared_with {
+        row.shared_with = Set(shared_with.word().to_owned());
+    }
     row
 }
 
@@ -217,6 +303,7 @@ fn changes(view: &View, patch: &ViewPatch) -> Value {
     let fields = [
         ("name", changed(&view.name, patch.name.as_ref())),
         ("description", changed(&view.description, patch.description.as_ref())),
+        ("shared_with", changed(&view.shared_with.as_str(), patch.shared_with.map(SharedWith::word).as_ref())),
         ("definition", is_redefined.then(|| json!("replaced"))),
     ];
     let named = fields.into_iter().filter_map(|(name, change)| Some((name.to_owned(), change?)));

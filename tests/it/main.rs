@@ -6,6 +6,7 @@
 
 mod support;
 
+mod account_transfer;
 mod after_the_commit;
 mod alerts_api;
 mod api_keys;
@@ -32,10 +33,12 @@ mod health;
 mod help;
 mod host_names;
 mod install;
+mod invitations;
 mod login;
 mod memory;
 mod metrics_api;
 mod notifications;
+mod oidc;
 mod open_series;
 mod openapi;
 mod passwords;
@@ -52,17 +55,20 @@ mod servers;
 mod service_info;
 mod sessions;
 mod setup_code;
+mod sharing;
 mod store;
 mod store_alert_buckets;
 mod store_alert_counts;
 mod store_alert_reads;
 mod store_audit;
 mod store_history;
+mod store_identities;
 mod store_once;
 mod store_orphans;
 mod store_postgres;
 mod token_attacks;
 mod tokens;
+mod users;
 mod views;
 mod web;
 

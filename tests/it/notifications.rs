@@ -7,6 +7,7 @@ mod deliveries;
 mod dispatcher;
 mod failures;
 mod outbox;
+mod push;
 mod scene;
 mod slow;
 mod too_large;

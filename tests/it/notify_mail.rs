@@ -30,6 +30,7 @@ fn config(url: &str, authority: Option<&Authority>) -> SenderConfig {
         networks: Vec::new(),
         ca_file: authority.map(Authority::file),
         smtp: Some(SmtpConfig { url: SecretString::from(url), from: FROM.to_owned() }),
+        push_key: None,
         public_url: None,
         limits: Limits::each(PATIENCE),
     }
@@ -42,7 +43,7 @@ fn sender(url: &str, authority: Option<&Authority>) -> Sender {
 fn message() -> Message {
     let item = Item { event: Event::Test, alert: None, server_name: String::new(), server_tags: Vec::new() };
     let at = Timestamp::parse("2026-11-21T09:35:00Z").unwrap();
-    Message { id: Uuid::now_v7(), at, channel: "Nachtschicht ü".to_owned(), items: vec![item] }
+    Message { id: Uuid::now_v7(), at, channel: "Nachtschicht ü".to_owned(), items: vec![item], open_alerts: None }
 }
 
 async fn send_to(sender: &Sender, to: &[&str]) -> Result<Receipt, Refused> {

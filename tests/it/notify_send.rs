@@ -2,6 +2,7 @@
 
 mod addresses;
 mod answers;
+mod push;
 mod redirects;
 mod tls;
 
@@ -25,6 +26,7 @@ fn config(networks: &[&str]) -> SenderConfig {
         networks: networks.iter().map(|network| network.parse().unwrap()).collect(),
         ca_file: None,
         smtp: None,
+        push_key: None,
         public_url: None,
         limits: Limits::each(PATIENCE),
     }
@@ -49,7 +51,13 @@ fn gotify(url: impl Into<String>) -> Settings {
 
 fn message() -> Message {
     let item = Item { event: Event::Test, alert: None, server_name: String::new(), server_tags: Vec::new() };
-    Message { id: Uuid::now_v7(), at: Timestamp::now(), channel: "ops".to_owned(), items: vec![item] }
+    Message {
+        id: Uuid::now_v7(),
+        at: Timestamp::now(),
+        channel: "ops".to_owned(),
+        items: vec![item],
+        open_alerts: None,
+    }
 }
 
 async fn send(sender: &Sender, settings: &Settings) -> Result<Receipt, Refused> {

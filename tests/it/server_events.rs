@@ -1,6 +1,7 @@
 //! `/servers/{id}/events`, `/events` and `/servers/{id}/availability`: the stored events of a server and of all servers, and
 //! how much of the time a server was connected.
 
+mod annotations;
 mod availability;
 mod clock;
 mod fleet;

@@ -17,7 +17,8 @@ async fn a_fresh_service_waits_for_its_first_account() {
 
     let mut expected = json!({
         "version": env!("CARGO_PKG_VERSION"), "needs_setup": true, "setup_code_required": false, "registration": "open",
-        "public_url": null, "email": false, "started_at": service.state.started_at.to_string(),
+        "public_url": null, "password_login": "on", "oidc": null, "email": false,
+        "push_key": service.state.notifier.push_key().unwrap(), "started_at": service.state.started_at.to_string(),
     });
     assert_eq!(fresh, expected);
     expected["needs_setup"] = false.into();
@@ -72,7 +73,17 @@ async fn the_operators_settings_are_shown_without_secrets() {
 
     assert_eq!(
         keys_of(&answer.json()),
-        ["email", "needs_setup", "public_url", "registration", "setup_code_required", "started_at", "version"]
+        [
+            "email",
+            "needs_setup",
+            "oidc",
+            "password_login",
+            "public_url",
+            "registration",
+            "setup_code_required",
+            "started_at",
+            "version"
+        ]
     );
     assert_eq!(answer.json()["public_url"], "https://box.example.com");
     assert_eq!(answer.json()["email"], true);

@@ -4,7 +4,7 @@ use sea_orm::{ConnectionTrait, Database, DatabaseConnection};
 use serde_json::json;
 use signalbox::audit::chain::{Broken, Head, Verifier};
 use signalbox::audit::{Actor, Entry, Outcome, action};
-use signalbox::store::{ServerPatch, Store};
+use signalbox::store::{ServerPatch, Store, Visibility};
 use uuid::Uuid;
 
 use crate::support::Storage;
@@ -127,7 +127,7 @@ async fn a_change_whose_entry_cannot_be_written_does_not_happen() {
 
     scene.store.create_server(new_server(owner_id, "web-1"), Actor::command_line()).await.unwrap_err();
 
-    assert!(scene.store.servers_after(owner_id, None, 10).await.unwrap().is_empty());
+    assert!(scene.store.servers_after(&Visibility::of_owner(owner_id), None, 10).await.unwrap().is_empty());
     raw.close().await.unwrap();
 }
 

@@ -30,7 +30,17 @@ const ON_PURPOSE: &[(&str, &str, &str)] = &[
     ("server_events", "server_id", "goes in the transaction that deletes the server, or when it is too old"),
 ];
 
-const OWNERS: [&str; 7] = ["server_id", "owner_id", "user_id", "channel_id", "alert_id", "batch_id", "threshold_id"];
+const OWNERS: [&str; 9] = [
+    "server_id",
+    "owner_id",
+    "user_id",
+    "team_id",
+    "subject_user_id",
+    "channel_id",
+    "alert_id",
+    "batch_id",
+    "threshold_id",
+];
 
 #[actix_web::test]
 async fn every_row_that_belongs_to_another_goes_with_it_or_is_looked_for() {

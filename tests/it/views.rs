@@ -36,7 +36,14 @@ async fn a_view_is_saved_with_all_its_fields() {
 
     let made = view(&site, "Fullest disks").await;
 
-    assert_eq!(keys_of(&made), ["created_at", "definition", "description", "id", "name", "updated_at"]);
+    let keys =
+        ["created_at", "definition", "description", "hidden_servers", "id", "mine", "name", "owner", "shared_with"];
+    assert_eq!(keys_of(&made), [keys.as_slice(), &["updated_at"]].concat());
+    assert_eq!(
+        (&made["mine"], &made["shared_with"], &made["hidden_servers"]),
+        (&json!(true), &json!("nobody"), &json!(0))
+    );
+    assert_eq!(made["owner"], json!({"id": site.owner.id, "username": site.owner.username}));
     let whole = json!({
         "version": 1, "series": ["cpu_percent", "disk_percent:*"], "servers": [], "tag": "web", "function": "max",
         "by": "series", "top": 5, "rank": "max", "range": "24h", "start": null, "end": null, "events": true,
@@ -163,4 +170,73 @@ async fn nobody_sees_what_others_saved() {
         assert_eq!(client.get(path).bearer(&stranger.token).expect(200).await, json!([]));
     }
     assert_eq!(site.read("/views").await[0]["name"], "Mine");
+}
+
+/// The site's owner is the first account and so an administrator; the others are ordinary users.
+#[actix_web::test]
+async fn what_is_shared_with_everyone_is_read_by_everyone_and_changed_by_its_owner() {
+    let site = Site::start().await;
+    let ada = site.service.register("ada").await;
+    let client = &site.service.client;
+    let made = client.post("/views").bearer(&ada.token);
+    let made =
+        made.json(json!({"name": "Disks", "definition": definition(), "shared_with": "everyone"})).expect(201).await;
+    let layout = json!({"version": 1, "panels": [{"view_id": made["id"]}]});
+    let board = client.post("/dashboards").bearer(&ada.token);
+    let board = board.json(json!({"name": "Board", "layout": layout, "shared_with": "everyone"})).expect(201).await;
+
+    let shown = site.read(&format!("/views/{}", text_of(&made["id"]))).await;
+    assert_eq!(shown["owner"], json!({"id": ada.id, "username": "ada"}));
+    assert_eq!((&shown["mine"], &shown["definition"]), (&json!(false), &made["definition"]));
+    assert_eq!(site.read("/views").await, json!([shown]));
+    let shown = site.read("/dashboards").await[0].clone();
+    assert_eq!((&shown["mine"], &shown["layout"]), (&json!(false), &board["layout"]));
+    for path in [format!("/views/{}", text_of(&made["id"])), format!("/dashboards/{}", text_of(&board["id"]))] {
+        put(&site, &path).json(json!({"name": "Mine now"})).expect_error(403, "forbidden").await;
+        delete(&site, &path).expect_error(403, "forbidden").await;
+        client.put(&path).bearer(&ada.token).json(json!({"shared_with": "nobody"})).expect(200).await;
+        get(&site, &path).expect(404).await;
+        put(&site, &path).json(json!({"name": "Mine now"})).expect_error(404, "not_found").await;
+        delete(&site, &path).expect_error(404, "not_found").await;
+    }
+    assert_eq!(site.read("/views").await, json!([]));
+    let entries = client.get("/audit?action=view.").bearer(&ada.token).expect(200).await;
+    assert_eq!(entries[0]["detail"]["shared_with"], json!({"from": "everyone", "to": "nobody"}));
+    assert_eq!(entries[1]["detail"], json!({"name": "Disks", "shared_with": "everyone"}));
+}
+
+#[actix_web::test]
+async fn what_is_shared_with_administrators_does_not_exist_for_users() {
+    let site = Site::start().await;
+    let (ada, bob) = (site.service.register("ada").await, site.service.register("bob").await);
+    let client = &site.service.client;
+    let body = json!({"name": "Costs", "definition": definition(), "shared_with": "administrators"});
+    let made = client.post("/views").bearer(&ada.token).json(body).expect(201).await;
+    let path = format!("/views/{}", text_of(&made["id"]));
+
+    assert_eq!(site.read(&path).await["shared_with"], "administrators");
+    client.get(&path).bearer(&bob.token).expect_error(404, "not_found").await;
+    client.put(&path).bearer(&bob.token).json(json!({"name": "x"})).expect_error(404, "not_found").await;
+    client.delete(&path).bearer(&bob.token).expect_error(404, "not_found").await;
+    assert_eq!(client.get("/views").bearer(&bob.token).expect(200).await, json!([]));
+    let fault = ("body", "shared_with", "type_error.enum");
+    let wrong = json!({"shared_with": "friends"});
+    client.put(&path).bearer(&ada.token).json(wrong).expect_faults(422, &[fault]).await;
+}
+
+#[actix_web::test]
+async fn ids_of_servers_stay_with_those_who_see_the_servers() {
+    let site = Site::start().await;
+    let ada = site.service.register("ada").await;
+    let hers = site.service.server(&ada, "hers").await;
+    let client = &site.service.client;
+    let both = json!({"version": 1, "series": ["cpu_percent"], "servers": [hers, site.server_id]});
+    let body = json!({"name": "Both", "definition": both, "shared_with": "everyone"});
+
+    let made = client.post("/views").bearer(&ada.token).json(body).expect(201).await;
+
+    assert_eq!((&made["definition"]["servers"], &made["hidden_servers"]), (&json!([hers, site.server_id]), &json!(0)));
+    for shown in [site.read(&format!("/views/{}", text_of(&made["id"]))).await, site.read("/views").await[0].clone()] {
+        assert_eq!((&shown["definition"]["servers"], &shown["hidden_servers"]), (&json!([site.server_id]), &json!(1)));
+    }
 }

@@ -175,6 +175,22 @@ async fn the_interface_can_be_installed() {
 }
 
 #[actix_web::test]
+async fn the_service_worker_is_asked_for_each_time_and_may_be_one() {
+    let service = TestService::start().await;
+    let page = service.root.get("/").expect_answer(200).await;
+
+    let answer = service.root.get("/sw.js").expect_answer(200).await;
+
+    assert_eq!(answer.header("content-type"), "text/javascript; charset=utf-8");
+    assert_eq!(answer.header("cache-control"), "no-cache");
+    assert!(policy(&page).contains(&"worker-src 'self'"));
+    let badge = service.root.get("/badge-96.png").expect_answer(200).await;
+    assert_eq!(badge.header("content-type"), "image/png");
+    // No page comes from a cache of its own.
+    assert!(!answer.text.contains("'fetch'") && !page.text.contains("sw.js"));
+}
+
+#[actix_web::test]
 async fn its_files_are_compressed_and_kept_by_browsers() {
     let service = TestService::start().await;
     let page = service.root.get("/").expect_answer(200).await.text;

@@ -30,6 +30,8 @@ export const codeSplitting = {
     },
     // Styles that several pages have are one file, which is small.
     { name: 'styles', test: (id: string) => isOwn(id) && STYLE.test(id), minShareCount: 4, priority: 4 },
+    // What few pages share is another one, so that a page of charts does not ask for a file for each part of it.
+    { name: 'more-styles', test: (id: string) => isOwn(id) && STYLE.test(id), minShareCount: 2, priority: 3.5 },
     // What every page has is one file.
     { name: 'base', test: isOwn, tags: ['$initial' as const], priority: 3 },
     { name: 'common', test: isOwn, minShareCount: MOST_PAGES, priority: 2 },

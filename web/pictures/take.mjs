@@ -8,29 +8,18 @@ import { chromium } from '@playwright/test';
 import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { PICTURES } from './pictures.mjs';
 
-const SIZE = { width: 1200, height: 750 };
 /** Twice as many pixels, for sharp screens. */
 const SCALE = 2;
-/** Between 0 and 1: above it, files grow and nobody sees a difference. */
-const QUALITY = 0.82;
+/** Between 0 and 1: above the first, files grow and nobody sees a difference. The others are for what would be too large. */
+const QUALITIES = [0.82, 0.7, 0.55, 0.4];
+/** A reader of the README loads all of them. */
+const MOST_BYTES = 150_000;
 /** How long the service and the history may take. */
-const PATIENCE_MS = 240_000;
+const PATIENCE_MS = 600_000;
 /** Live charts begin to move after the first samples. */
 const SETTLE_MS = 6_000;
-
-/** The pictures: name, and the address that it shows. */
-const PICTURES = [
-  ['fleet', () => '/'],
-  ['timeline', () => '/timeline'],
-  ['server', ({ server }) => `/servers/${server('db-primary')}`],
-  ['incident', ({ alert }) => `/alerts/${alert('app-eu-2')}`],
-  ['alerts', () => '/alerts'],
-  ['containers', ({ server }) => `/servers/${server('web-eu-1')}/containers`],
-  ['logs', ({ server }) => `/servers/${server('app-eu-2')}/logs`],
-  ['run', ({ batch }) => `/run/${batch()}`],
-  ['explore', () => '/explore'],
-];
 
 const [program, directory, ...only] = process.argv.slice(2);
 if (!program || !directory) throw new Error('usage: node pictures/take.mjs PROGRAM DIRECTORY [NAME...]');
@@ -89,11 +78,13 @@ async function look(read) {
     return found.id;
   };
   const resolved = await read('/alerts?status=resolved&limit=500');
-  const batches = await read('/commands/batches');
   return {
     server,
-    alert: (name) => resolved.find((it) => it.server_id === server(name))?.id,
-    batch: () => batches[0]?.batch_id ?? batches[0]?.id,
+    alert: (name) => {
+      const found = resolved.find((it) => it.server_id === server(name));
+      if (!found) throw new Error(`the demo has no alert of ${name}`);
+      return found.id;
+    },
   };
 }
 
@@ -102,7 +93,7 @@ async function historyIsWritten(read, server) {
   const day = 86_400_000;
   const start = new Date(Math.floor(Date.now() / day) * day - 7 * day);
   const end = new Date(start.getTime() + day - 1);
-  const query = `start=${start.toISOString()}&end=${end.toISOString()}&resolution=60&names=cpu_percent`;
+  const query = `start=${start.toISOString()}&end=${end.toISOString()}&resolution=1m&names=cpu_percent`;
   await eventually('the history is written', async () => {
     const { timestamps } = await read(`/metrics/${server('staging')}/series?${query}`);
     return timestamps.length >= 1_400;
@@ -118,9 +109,9 @@ async function signInPage(page, base, username, password) {
 }
 
 /** Chromium writes WebP by itself, but not as a screenshot. */
-async function asWebp(blank, png) {
+async function asWebp(blank, png, quality) {
   const url = await blank.evaluate(
-    async ([source, quality]) => {
+    async ([source, wanted]) => {
       const image = new Image();
       image.src = source;
       await image.decode();
@@ -128,25 +119,42 @@ async function asWebp(blank, png) {
       canvas.width = image.naturalWidth;
       canvas.height = image.naturalHeight;
       canvas.getContext('2d').drawImage(image, 0, 0);
-      return canvas.toDataURL('image/webp', quality);
+      return canvas.toDataURL('image/webp', wanted);
     },
-    [`data:image/png;base64,${png.toString('base64')}`, QUALITY],
+    [`data:image/png;base64,${png.toString('base64')}`, quality],
   );
   return Buffer.from(url.slice(url.indexOf(',') + 1), 'base64');
 }
 
-/** Photographs one address; false where this build has no such page. */
-async function take(page, blank, base, name, path) {
+/** Photographs one address. */
+async function take(browser, { name, size, dark = false, path }, base, account) {
+  const context = await browser.newContext({
+    viewport: size,
+    deviceScaleFactor: SCALE,
+    colorScheme: dark ? 'dark' : 'light',
+    reducedMotion: 'reduce',
+    locale: 'en-GB',
+    timezoneId: 'UTC',
+  });
+  const [page, blank] = [await context.newPage(), await context.newPage()];
+  await page.bringToFront();
+  await signInPage(page, base, account.username, account.password);
   const answer = await page.goto(`${base}${path}`);
-  if (answer?.status() === 404) return false;
-  await page.waitForLoadState('networkidle');
-  await page.waitForFunction(() => !document.querySelector('[aria-busy="true"]'), undefined, { timeout: 30_000 });
+  if (!answer?.ok()) throw new Error(`${path} answers ${answer?.status()}`);
+  await page.waitForFunction(() => !document.querySelector('[aria-busy="true"]'), undefined, { timeout: 60_000 });
   await page.evaluate(() => document.fonts.ready);
   await page.waitForTimeout(SETTLE_MS);
   await page.mouse.move(0, 0);
-  const webp = await asWebp(blank, await page.screenshot({ animations: 'disabled', caret: 'hide' }));
+  const png = await page.screenshot({ animations: 'disabled', caret: 'hide' });
+  let webp;
+  for (const quality of QUALITIES) {
+    webp = await asWebp(blank, png, quality);
+    if (webp.length <= MOST_BYTES) break;
+  }
+  if (webp.length > MOST_BYTES) throw new Error(`${name} has ${webp.length} bytes`);
   writeFileSync(join(directory, `${name}.webp`), webp);
-  return true;
+  await context.close();
+  return webp.length;
 }
 
 const { demo, greeting } = startDemo();
@@ -161,21 +169,12 @@ try {
     executablePath: process.env.SIGNALBOX_CHROMIUM ?? '/usr/bin/chromium',
     args: ['--no-sandbox', '--disable-gpu', '--hide-scrollbars'],
   });
-  const context = await browser.newContext({
-    viewport: SIZE,
-    deviceScaleFactor: SCALE,
-    colorScheme: 'light',
-    reducedMotion: 'reduce',
-    locale: 'en-GB',
-    timezoneId: 'UTC',
-  });
-  const [page, blank] = [await context.newPage(), await context.newPage()];
-  await signInPage(page, base, username, password);
   mkdirSync(directory, { recursive: true });
-  for (const [name, path] of PICTURES.filter(([name]) => only.length === 0 || only.includes(name))) {
-    const address = path(known);
-    const isTaken = !address.endsWith('/undefined') && (await take(page, blank, base, name, address));
-    console.log(isTaken ? `${name}.webp` : `${name}: this build has no ${address}`);
+  const wanted = PICTURES.filter(({ name }) => only.length === 0 || only.includes(name));
+  for (const picture of wanted) {
+    const path = picture.path(known);
+    const bytes = await take(browser, { ...picture, path }, base, { username, password });
+    console.log(`${picture.name}.webp, ${Math.round(bytes / 1_000)} kB: ${path}`);
   }
 } finally {
   await browser?.close();

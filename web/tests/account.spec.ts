@@ -85,3 +85,25 @@ test('what was done stands in the audit log, with who did it', async ({ signedIn
     .filter({ hasText: t.plain(t.audit.deletedServer({ name: 'audited' })) });
   await expect(deletion).toContainText(account.username);
 });
+
+test('how long an account is there is a date, on its first day too', async ({ signedIn: page }) => {
+  await page.goto('/account');
+
+  const since = page.getByText(t.plain(t.account.since()).trim());
+  await expect(since).toBeVisible();
+  await expect(since).toContainText(String(new Date().getFullYear()));
+  await expect(since).not.toContainText(/\d:\d\d/);
+});
+
+test('a channel is added on a low screen without scrolling for the button', async ({ signedIn: page }) => {
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.goto('/account/notifications');
+  await page.getByRole('main').getByRole('button', { name: t.channels.add() }).first().click();
+  const dialog = page.getByRole('dialog');
+
+  for (const height of [900, 600]) {
+    await page.setViewportSize({ width: 1440, height });
+    await expect(dialog.getByRole('button', { name: t.channels.add() })).toBeInViewport({ ratio: 1 });
+    await expect(dialog.getByRole('button', { name: t.app.cancel(), exact: true })).toBeInViewport({ ratio: 1 });
+  }
+});

@@ -1,4 +1,5 @@
-import { expect, navigation, tab, test } from './support/test.ts';
+import { address } from './support/pages.ts';
+import { enter, expect, navigation, tab, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test('a crossed threshold is seen everywhere by itself, is acknowledged, and is resolved', async ({
@@ -229,4 +230,57 @@ test('a threshold is switched off, changed and deleted', async ({ signedIn: page
     .getByRole('button', { name: /^Delete/ })
     .click();
   await expect(page.getByRole('heading', { name: t.alerts.noRule() })).toBeVisible();
+});
+
+test('a rule that is saved says that nobody is notified, until there is a channel', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  await page.goto('/alerts?view=thresholds');
+  const add = async () => {
+    await page.getByRole('main').getByRole('button', { name: t.serverAlerts.addRule() }).first().click();
+    await page.getByRole('dialog').getByRole('button', { name: t.alerts.save() }).click();
+    await expect(page.getByRole('dialog')).toBeHidden();
+  };
+  await add();
+  await expect(page.getByText(t.thresholds.nobody())).toBeVisible();
+  await page.getByRole('link', { name: t.thresholds.addChannel() }).click();
+  await expect(page).toHaveURL('/account/notifications');
+
+  const settings = { url: 'https://ntfy.example.com/a-topic-that-nobody-can-guess' };
+  await site.call('POST', '/notifications/channels', account.token, { name: 'phone', type: 'ntfy', settings });
+  await page.goto('/alerts?view=thresholds');
+  const asked = page.waitForResponse(/notifications\/channels/);
+  await add();
+  await asked;
+  await expect(page.getByRole('switch')).toHaveCount(2);
+  await expect(page.getByText(t.thresholds.nobody())).toBeHidden();
+});
+
+test('what is zoomed to on the page of an alert is in its address, and a step of the history', async ({
+  page,
+  crowd,
+  site,
+}) => {
+  await enter(page, crowd.account, await address('/alerts/ALERT', site, crowd));
+  const chart = page.getByRole('figure').first();
+  const slider = chart.getByRole('slider');
+  await expect(chart.locator('canvas')).toBeVisible();
+  await expect(chart.getByRole('link', { name: t.like(t.overview.explore({ title: '{}' })) })).toHaveAttribute(
+    'href',
+    /^\/explore\?server=.*from=.*to=/,
+  );
+  await slider.focus();
+  await page.keyboard.press('End');
+  await page.keyboard.press('+');
+  await expect(page).toHaveURL(/from=.*&to=/);
+  const zoomed = page.url();
+  await page.reload();
+  await expect(slider).toBeVisible();
+  await expect(page).toHaveURL(zoomed);
+
+  await page.goBack();
+  await expect(page).not.toHaveURL(/from=/);
+  await expect(slider).toBeVisible();
 });

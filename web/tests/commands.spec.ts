@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
-import { enter, expect, tab, test, type Control } from './support/test.ts';
+import { enter, expect, FROM_A_SHELL, tab, test, type Control } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 /** A command that runs until the file is there. */
@@ -136,4 +136,18 @@ test('where the agent runs no commands, the page says who decides that and how',
   await agent.end();
   await site.agent(account, server, '--commands', 'on');
   await expect(page.getByRole('textbox', { name: t.commands.command() })).toBeVisible();
+});
+
+test('the end of a long output is in sight: the line that explains a failure', async ({ page, control }) => {
+  await enter(page, control.account, `/servers/${control.server.id}/commands`);
+  const script =
+    'i=1; while [ $i -le 40 ]; do echo line $i; i=$((i+1)); done; echo "the last line says why" >&2; exit 3';
+  await page.getByRole('textbox', { name: t.commandParts.command() }).fill(script);
+  await page.getByRole('button', { name: t.app.run(), exact: true }).click();
+
+  const output = page.getByRole('region', { name: t.commandParts.output() });
+  const last = output.getByText('the last line says why');
+  await expect(last).toBeVisible(FROM_A_SHELL);
+  await expect(last).toBeInViewport();
+  await expect(output.getByText('line 1', { exact: true })).not.toBeInViewport();
 });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Page } from '@playwright/test';
 import type { Account, Site } from './support/site.ts';
-import { expect, expectAccessible, expectFits, navigation, test } from './support/test.ts';
+import { enter, expect, expectAccessible, expectFits, navigation, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 /** Two servers of a tag and one of another, each with a real agent. */
@@ -242,4 +242,29 @@ test('hostile and long names fit on a phone', async ({ signedIn: page, account, 
     await expectFits(page);
     await expectAccessible(page);
   }
+});
+
+test('a view that is shared names its owner to others, who cannot change it', async ({
+  signedIn: page,
+  account,
+  site,
+  browser,
+}) => {
+  test.slow();
+  await page.goto('/explore?s=cpu_percent&range=15m');
+  await page.getByRole('button', { name: t.explore.saveView() }).click();
+  const dialog = page.getByRole('dialog');
+  const name = site.unique('CPU of all');
+  await dialog.getByLabel(t.explore.viewName(), { exact: true }).fill(name);
+  await dialog.getByLabel(t.sharing.sharedWith()).selectOption({ label: t.sharing.everyone() });
+  await dialog.getByRole('button', { name: t.explore.save(), exact: true }).click();
+  await expect(page.getByText(t.sharing.withEveryone())).toBeVisible();
+
+  const other = await browser.newPage({ baseURL: site.origin });
+  await enter(other, await site.account(), '/explore');
+  await other.getByRole('link', { name, exact: true }).click();
+  await expect(other.getByRole('heading', { name, level: 1 })).toBeVisible();
+  await expect(other.getByText(t.sharing.by({ user: account.username }))).toBeVisible();
+  await expect(other.getByRole('button', { name: t.explore.deleteView() })).toHaveCount(0);
+  await other.close();
 });

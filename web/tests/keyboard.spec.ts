@@ -1,4 +1,4 @@
-import { enter, expect, tab, test } from './support/test.ts';
+import { enter, expect, navigation, tab, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test('a slash goes to the search, and Esc leaves it', async ({ signedIn: page, account, site }) => {
@@ -103,4 +103,25 @@ test('a server is reached and a command run on it without a mouse', async ({ pag
   await page.keyboard.press('Enter');
 
   await expect(page.getByRole('region', { name: t.run.output() })).toContainText('typed');
+});
+
+test('each place of the rail has a key, which a narrow rail says in its title', async ({ signedIn: page }) => {
+  const rail = navigation(page);
+  await expect(rail.getByRole('link', { name: t.app.timeline() })).toContainText('gt');
+  for (const [key, address] of [
+    ['t', /\/timeline$/],
+    ['e', /\/explore$/],
+    ['d', /\/dashboards$/],
+    ['l', /\/logs$/],
+  ] as const) {
+    await Promise.all([page.keyboard.press('g'), page.keyboard.press(key)]);
+    await expect(page).toHaveURL(address);
+    await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+  }
+
+  await page.setViewportSize({ width: 1000, height: 800 });
+  await expect(rail.getByRole('link', { name: t.app.explore() })).toHaveAttribute(
+    'title',
+    t.app.withKeys({ label: t.app.explore(), keys: 'g e' }),
+  );
 });

@@ -1,6 +1,6 @@
 // The main things can be done on a phone, by touch.
 import type { Page } from '@playwright/test';
-import { enter, expect, expectFits, navigation, tab, test } from './support/test.ts';
+import { enter, expect, expectAccessible, expectFits, navigation, tab, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test.use({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
@@ -77,4 +77,22 @@ test('a dialog fits, with its buttons in sight', async ({ page, account, site })
   await create.tap();
   await expect(page.getByRole('dialog').getByRole('button', { name: t.channels.saved() })).toBeInViewport();
   await expectFits(page);
+});
+
+test('the timeline, Explore and logs are behind "More"', async ({ page, account }) => {
+  await enter(page, account);
+  for (const [name, address] of [
+    [t.app.timeline(), /\/timeline$/],
+    [t.app.explore(), /\/explore$/],
+    [t.app.dashboards(), /\/dashboards$/],
+    [t.app.logs(), /\/logs$/],
+  ] as const) {
+    await navigation(page).getByRole('button', { name: t.app.more(), exact: true }).tap();
+    const dialog = page.getByRole('dialog', { name: t.app.morePlaces() });
+    await expect(dialog).toBeVisible();
+    await expectAccessible(page);
+    await dialog.getByRole('link', { name, exact: true }).tap();
+    await expect(page).toHaveURL(address);
+    await expect(dialog).toBeHidden();
+  }
 });

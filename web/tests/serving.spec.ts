@@ -1,3 +1,4 @@
+import { brotliCompressSync } from 'node:zlib';
 import type { Page } from '@playwright/test';
 import { enter, expect, expectFits, navigation, test } from './support/test.ts';
 import * as t from './support/texts.ts';
@@ -10,7 +11,7 @@ test('a page asks nobody but the service, and breaks no rule of its policy', asy
 
   await expect(page).toHaveURL(/sign-in/);
   await page.waitForLoadState('networkidle');
-  expect(new Set(asked)).toEqual(new Set([site.address]));
+  expect(new Set(asked)).toEqual(new Set([site.origin]));
 });
 
 test('a first visit leaves nothing in the console', async ({ page }) => {
@@ -88,7 +89,7 @@ test('what a page needs is named by the page itself: no file is found late', asy
     expect(files.length).toBeGreaterThan(3);
     expect(files.filter((file) => !html.includes(`"${file}"`))).toEqual([]);
     // A browser asks for six at a time, by HTTP/1.1.
-    expect(new Set(files).size).toBeLessThanOrEqual(path === '/' ? 12 : 20);
+    expect(new Set(files).size).toBeLessThanOrEqual(path === '/' ? 12 : 24);
   }
 });
 
@@ -112,4 +113,62 @@ test('the rail gives way on a narrow window, and stays as it was chosen', async 
   await expect.poll(width).toBeLessThan(80);
   await alerts.click();
   await expect(page).toHaveURL('/alerts');
+});
+
+/** The most that a first visit loads, compressed, without what the API answers. */
+const FIRST_LOAD = 70 * 1024;
+
+/** The compressed sizes of a page and of all files that it names. */
+async function sizesOf(page: Page, path: string): Promise<Map<string, number>> {
+  const read = async (file: string) =>
+    brotliCompressSync(await (await page.request.get(file, { headers: { Accept: 'text/html,*/*' } })).body()).length;
+  const html = await (await page.request.get(path, { headers: { Accept: 'text/html' } })).text();
+  const files = new Set([...html.matchAll(/"(\/(?:assets\/|favicon\.svg)[^"]*)"/g)].map(([, file]) => file ?? ''));
+  const sizes = new Map([[path, await read(path)]]);
+  for (const file of files) sizes.set(file, await read(file));
+  return sizes;
+}
+
+// That a page loads no other files than those that it names is a test above.
+for (const path of ['/sign-in', '/'])
+  test(`a first visit of ${path} loads at most 70 KiB`, async ({ page }) => {
+    const sizes = await sizesOf(page, path);
+
+    expect(sizes.size).toBeGreaterThan(5);
+    const total = [...sizes.values()].reduce((sum, size) => sum + size, 0);
+    expect(total, [...sizes].map(([file, size]) => `${size} ${file}`).join('\n')).toBeLessThanOrEqual(FIRST_LOAD);
+  });
+
+test('two requests in a row, and the service is asked', async ({ page, account }) => {
+  await enter(page, account, '/account');
+  await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+  const next = await page.context().newPage();
+  // All files but the page and the script that it begins with stay away.
+  await next.route(/\/assets\/(?!boot-)/, () => new Promise<void>(() => {}));
+  const asked = next.waitForRequest(/\/api\/v1\/servers/);
+
+  await next.goto('/', { waitUntil: 'commit' });
+
+  await asked;
+  await next.close();
+});
+
+test('the manifest and what it names are there', async ({ page }) => {
+  await page.goto('/');
+  const href = await page.locator('link[rel="manifest"]').getAttribute('href');
+  const answer = await page.request.get(href ?? '');
+  expect(answer.headers()['content-type']).toContain('application/manifest+json');
+  const manifest = (await answer.json()) as {
+    name: string;
+    start_url: string;
+    icons: { src: string; type?: string }[];
+  };
+  expect(manifest.name).toBe(t.app.brand());
+
+  expect(manifest.icons.length).toBeGreaterThan(1);
+  for (const { src } of manifest.icons) {
+    const icon = await page.request.get(src);
+    expect([src, icon.status(), icon.headers()['content-type']?.split('/')[0]]).toEqual([src, 200, 'image']);
+  }
+  expect((await page.request.get(manifest.start_url, { headers: { Accept: 'text/html' } })).status()).toBe(200);
 });

@@ -1,8 +1,9 @@
 // Nothing is cut or out of reach at any width: what does not fit wraps, scrolls in a box of its own on small screens, or says
 // in its title what is left out.
 import type { Page } from '@playwright/test';
-import { address, signedIn } from './support/pages.ts';
+import { open, show, signedIn } from './support/pages.ts';
 import { enter, expect, expectFits, test } from './support/test.ts';
+import * as t from './support/texts.ts';
 
 const WIDTHS = [390, 640, 820, 1024, 1100, 1280, 1440, 1920];
 
@@ -62,17 +63,39 @@ async function outOfReach(page: Page): Promise<string[]> {
   });
 }
 
-for (const { path, ready } of signedIn) {
-  test(`${path} is whole at every width`, async ({ page, site, control }) => {
-    await page.setViewportSize({ width: 1440, height: 900 });
-    await enter(page, control.account, await address(path, site, control));
-    await expect(ready(page)).toBeVisible();
+async function expectWhole(page: Page): Promise<void> {
+  for (const width of WIDTHS) {
+    await page.setViewportSize({ width, height: 900 });
+    await expectFits(page);
+    await expect.poll(() => faultsOf(page, width >= DESK), { message: `at ${width}` }).toEqual([]);
+    await expect.poll(() => outOfReach(page), { message: `at ${width}` }).toEqual([]);
+  }
+}
 
-    for (const width of WIDTHS) {
-      await page.setViewportSize({ width, height: 900 });
-      await expectFits(page);
-      await expect.poll(() => faultsOf(page, width >= DESK), { message: `at ${width}` }).toEqual([]);
-      await expect.poll(() => outOfReach(page), { message: `at ${width}` }).toEqual([]);
-    }
+test.beforeEach(({ page }) => page.setViewportSize({ width: 1440, height: 900 }));
+
+for (const shown of signedIn) {
+  test(`${shown.path} is whole at every width`, async ({ page, site, crowd }) => {
+    await show(page, shown, site, crowd);
+
+    await expectWhole(page);
   });
 }
+
+for (const { path, ready } of open) {
+  test(`${path} is whole at every width`, async ({ page }) => {
+    await page.goto(path);
+    await expect(ready(page, '').first()).toBeVisible();
+
+    await expectWhole(page);
+  });
+}
+
+test('containers beside the details of one are whole at every width', async ({ page, crowd }) => {
+  await enter(page, crowd.account, `/servers/${crowd.server.id}/containers`);
+  const name = `payments-reconciliation-worker-blue-${process.pid}`;
+  await page.getByRole('table').getByRole('button', { name, exact: true }).click();
+  await expect(page.getByRole('region', { name: t.containers.container({ name }) })).toBeVisible();
+
+  await expectWhole(page);
+});

@@ -39,7 +39,8 @@ impl RelayEvent {
         match frame {
             FeedFrame::Metrics(text) => Self::Metrics(text.text().into()),
             FeedFrame::Event(text) => Self::Event(text.text().into()),
-            FeedFrame::Notice => Self::Notice,
+            // Other instances learn of rights from the audit log; the topic does not cross.
+            FeedFrame::Notice | FeedFrame::Rights => Self::Notice,
         }
     }
 

@@ -74,6 +74,7 @@ async fn texts(subscription: &Subscription, last: &str) -> Vec<String> {
             texts.extend(frames.into_iter().map(|frame| match frame {
                 FeedFrame::Metrics(text) | FeedFrame::Event(text) => text.text().to_string(),
                 FeedFrame::Notice => "notice".to_owned(),
+                FeedFrame::Rights => "rights".to_owned(),
             }));
             tokio::task::yield_now().await;
         }

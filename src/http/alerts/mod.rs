@@ -101,7 +101,7 @@ pub async fn summary(ask: Checked<SignedIn>) -> Result<Json<AlertSummaryOut>, Ap
 #[api_v2_operation(tags(Alerts), operation_id = "read_alert")]
 pub async fn read(ask: Checked<CallerAt<IdPath>>) -> Result<Json<AlertDetailOut>, ApiError> {
     let CallerAt { caller, path, .. } = ask.subject;
-    let alert = find(&ask.state, &caller, path.id.0, Action::Read).await?;
+    let alert = find(&ask.state, &caller, path.id.0, Action::See).await?;
     let timeline = ask.state.store.alert_timeline(alert.id).await?;
     Ok(Json(AlertDetailOut::new(&alert, timeline)))
 }
@@ -112,7 +112,7 @@ pub async fn read(ask: Checked<CallerAt<IdPath>>) -> Result<Json<AlertDetailOut>
 #[api_v2_operation(tags(Alerts), operation_id = "acknowledge_alert")]
 pub async fn acknowledge(ask: Checked<CallerAt<IdPath>>) -> Result<Json<AlertOut>, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
-    let alert = find(&ask.state, &caller, path.id.0, Action::Operate).await?;
+    let alert = find(&ask.state, &caller, path.id.0, Action::Respond).await?;
     let changed =
         run_detached(async move { Ok(ask.state.alerts.acknowledge(alert.owner_id, alert.id, &actor).await?) });
     changed.await?.map(|alert| Json(AlertOut::from(&alert))).ok_or_else(not_found)
@@ -124,7 +124,7 @@ pub async fn acknowledge(ask: Checked<CallerAt<IdPath>>) -> Result<Json<AlertOut
 #[api_v2_operation(tags(Alerts), operation_id = "resolve_alert")]
 pub async fn resolve(ask: Checked<CallerAt<IdPath>>) -> Result<Json<AlertOut>, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
-    let alert = find(&ask.state, &caller, path.id.0, Action::Operate).await?;
+    let alert = find(&ask.state, &caller, path.id.0, Action::Respond).await?;
     let changed = run_detached(async move {
         let resolved = ask.state.alerts.resolve(alert.owner_id, alert.id, &actor).await?;
         effects::commit(&ask.state, Change::AlertResolved { alert_id: alert.id }).await;

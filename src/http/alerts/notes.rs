@@ -44,7 +44,7 @@ pub async fn add(
 ) -> Result<Json<AlertDetailOut>, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
     let extract::Json(NoteIn { text: NoteText(text) }) = ask.body;
-    let alert = find(&ask.state, &caller, path.id.0, Action::Operate).await?;
+    let alert = find(&ask.state, &caller, path.id.0, Action::Respond).await?;
     let state = ask.state.clone();
     let noted = run_detached(async move { Ok(state.alerts.note(alert.owner_id, alert.id, &actor, &text).await?) });
     match noted.await? {

@@ -139,7 +139,7 @@ pub async fn create(
     let SignedIn { caller, actor } = ask.subject;
     let extract::Json(input) = ask.body;
     let terms = input.terms(ask.state.clock.now()).map_err(in_body)?;
-    let owner_id = owner_of(&ask.state, &caller, &terms.reach, Action::Operate).await?;
+    let owner_id = owner_of(&ask.state, &caller, &terms.reach, Action::Respond).await?;
     let created = ask.state.store.create_silence(owner_id, terms, actor).await?;
     Ok(CreatedJson(created.into()))
 }
@@ -148,7 +148,7 @@ pub async fn create(
 #[api_v2_operation(tags(Alerts), operation_id = "read_silence")]
 pub async fn read(ask: Checked<CallerAt<IdPath>>) -> Result<Json<SilenceOut>, ApiError> {
     let CallerAt { caller, path, .. } = ask.subject;
-    Ok(Json(find(&ask.state, &caller, path.id.0, Action::Read).await?.into()))
+    Ok(Json(find(&ask.state, &caller, path.id.0, Action::See).await?.into()))
 }
 
 /// Change a silence
@@ -163,9 +163,9 @@ pub async fn update(
     let (state, extract::Json(patch)) = (ask.state, ask.body);
     run_detached(async move {
         for _ in 0..TRIES {
-            let found = find(&state, &caller, path.id.0, Action::Operate).await?;
+            let found = find(&state, &caller, path.id.0, Action::Respond).await?;
             let terms = patch.clone().applied_to(found.clone().into(), state.clock.now()).map_err(in_body)?;
-            owner_of(&state, &caller, &terms.reach, Action::Operate).await?;
+            owner_of(&state, &caller, &terms.reach, Action::Respond).await?;
             if let Some(changed) = state.store.change_silence(&found, terms, actor.clone()).await? {
                 effects::commit(&state, Change::NotificationsChanged).await;
                 return Ok(Json(changed.into()));
@@ -182,7 +182,7 @@ pub async fn update(
 #[api_v2_operation(tags(Alerts), operation_id = "delete_silence")]
 pub async fn delete(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
-    let silence = find(&ask.state, &caller, path.id.0, Action::Operate).await?;
+    let silence = find(&ask.state, &caller, path.id.0, Action::Respond).await?;
     let existed = run_detached(async move {
         let deleted = ask.state.store.delete_silence(&silence, actor).await?;
         effects::commit(&ask.state, Change::NotificationsChanged).await;

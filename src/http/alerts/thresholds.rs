@@ -129,7 +129,7 @@ pub async fn create(
 #[api_v2_operation(tags(Alerts), operation_id = "read_threshold")]
 pub async fn read(ask: Checked<CallerAt<IdPath>>) -> Result<Json<ThresholdOut>, ApiError> {
     let CallerAt { caller, path, .. } = ask.subject;
-    Ok(Json(find(&ask.state, &caller, path.id.0, Action::Read).await?.into()))
+    Ok(Json(find(&ask.state, &caller, path.id.0, Action::See).await?.into()))
 }
 
 /// Change a threshold

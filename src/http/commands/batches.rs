@@ -1,19 +1,18 @@
 //! One command for many servers.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use actix_web::web::Json;
 use deserr::Deserr;
 use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use serde::Serialize;
-use uuid::Uuid;
 
 use super::out::{CommandErrorOut, StatusOut};
 use super::{TimeoutSeconds, seconds};
-use crate::auth::access::Action;
+use crate::auth::access::{Action, Right, ServerAccess};
 use crate::change::Change;
 use crate::commands::JobStatus;
-use crate::commands::batch::{BatchPlace, NewBatch};
+use crate::commands::batch::{BatchPlace, BatchServer, NewBatch};
 use crate::effects;
 use crate::http::error::{ApiError, ErrorCode};
 use crate::http::extract::fault::Faults;
@@ -22,6 +21,7 @@ use crate::http::extract::param::PageQuery;
 use crate::http::extract::{self, CallerAt, Checked, IdPath, NoQuery, Recent, SignedIn};
 use crate::http::field_out::{Id, TimeOut};
 use crate::http::reply::Listed;
+use crate::http::selection::{Selection, select};
 use crate::http::task::run_detached;
 use crate::state::State;
 use crate::store::{BatchItem, Caller, CommandBatch};
@@ -32,8 +32,8 @@ const DEFAULT_CONCURRENCY: u64 = 50;
 /// Bytes of command and input for all servers together that one batch may store until they are sent.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// The most servers of one batch.
-const MAX_SERVERS: usize = 10_000;
+/// What a batch does to each server.
+const RUN: Action = Action::Use(Right::Commands);
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
@@ -41,7 +41,7 @@ pub struct BatchIn {
     /// The servers to run the command on, in addition to those of `tag`.
     #[deserr(default)]
     server_ids: Option<References>,
-    /// All your servers that have this tag now.
+    /// All servers that have this tag now, and on which you may run commands.
     #[deserr(default)]
     tag: Option<Tag>,
     /// The command, which runs in `/bin/sh -c`.
@@ -189,17 +189,24 @@ pub async fn start_batch(
 ) -> Result<CreatedJson<BatchOut>, ApiError> {
     let extract::Json(input) = ask.body;
     let Recent(SignedIn { caller, actor }) = ask.subject;
-    let named = input.server_ids.map(|References(ids)| ids).unwrap_or_default();
-    let server_ids = select(&ask.state, &caller, named, input.tag.map(|Tag(tag)| tag)).await?;
+    let selection = Selection {
+        named: input.server_ids.map(|References(ids)| ids).unwrap_or_default(),
+        tag: input.tag.map(|Tag(tag)| tag),
+        is_all: false,
+    };
+    let none = "No server is selected: set server_ids, or a tag that at least one server has";
+    let selected = select(&ask.state, &caller, selection, RUN, none).await?;
+    let place = |access: ServerAccess| BatchServer { server_id: access.server_id(), owner_id: access.owner_id() };
+    let servers: Vec<BatchServer> = selected.into_iter().map(place).collect();
     let stdin = input.stdin.map(|Stdin(text)| text);
     let bytes_each = input.command.0.len() + stdin.as_ref().map_or(0, String::len);
-    if bytes_each.saturating_mul(server_ids.len()) > MAX_BYTES {
+    if bytes_each.saturating_mul(servers.len()) > MAX_BYTES {
         return Err(refuse("Command and stdin are too long for so many servers: at most 16 MiB in total"));
     }
     let new = NewBatch {
         owner_id: caller.user_id,
         actor,
-        server_ids,
+        servers,
         command: input.command.0,
         stdin,
         timeout_seconds: seconds(input.timeout_seconds),
@@ -208,30 +215,12 @@ pub async fn start_batch(
     };
     let (batch, places) = ask.state.jobs.batches().start(new).await?;
     // The batch has started, so an error here would make the caller start it again.
-    let items = ask.state.store.batch_items(batch.id).await.unwrap_or_else(|error| {
+    let shown = ask.state.accounts.access.where_allowed(&caller, RUN);
+    let items = ask.state.store.batch_items(batch.id, &shown).await.unwrap_or_else(|error| {
         tracing::warn!(%error, batch.id = %batch.id, "cannot read a batch that has started");
         places.into_iter().map(queued).collect()
     });
     Ok(CreatedJson(with(batch, items)))
-}
-
-/// The servers of a batch. Access is checked for each one: servers of other accounts do not exist for the caller.
-async fn select(state: &State, caller: &Caller, named: Vec<Uuid>, tag: Option<String>) -> Result<Vec<Uuid>, ApiError> {
-    let mut ids = named;
-    if let Some(tag) = tag {
-        ids.extend(state.store.servers_with_tag(caller.user_id, &tag).await?);
-    }
-    let mut seen = HashSet::new();
-    ids.retain(|id| seen.insert(*id));
-    match ids.len() {
-        0 => return Err(refuse("No server is selected: set server_ids, or a tag that at least one server has")),
-        1..=MAX_SERVERS => {}
-        _ => return Err(refuse("At most 10,000 servers can be selected")),
-    }
-    for id in &ids {
-        state.accounts.access.server(caller, *id, Action::Operate).await?;
-    }
-    Ok(ids)
 }
 
 fn refuse(detail: &'static str) -> ApiError {
@@ -253,7 +242,7 @@ pub async fn list_batches(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<Ba
 #[api_v2_operation(tags(Commands), operation_id = "read_batch")]
 pub async fn read_batch(ask: Checked<CallerAt<IdPath>>) -> Result<Json<BatchOut>, ApiError> {
     let batch = find(&ask).await?;
-    Ok(Json(told(&ask.state, batch).await?))
+    Ok(Json(told(&ask.state, &ask.subject.caller, batch).await?))
 }
 
 /// Cancel a batch
@@ -263,12 +252,13 @@ pub async fn read_batch(ask: Checked<CallerAt<IdPath>>) -> Result<Json<BatchOut>
 pub async fn cancel_batch(ask: Checked<CallerAt<IdPath>>) -> Result<Json<BatchOut>, ApiError> {
     run_detached(async move {
         let batch = find(&ask).await?;
-        let before = ask.state.store.batch_items(batch.id).await?;
+        let shown = ask.state.accounts.access.where_allowed(&ask.subject.caller, RUN);
+        let before = ask.state.store.batch_items(batch.id, &shown).await?;
         ask.state.jobs.batches().cancel(&batch, ask.subject.actor.clone()).await?;
         effects::commit(&ask.state, Change::BatchCancelled { batch_id: batch.id }).await;
         let after = async {
             let batch = find(&ask).await?;
-            told(&ask.state, batch).await
+            told(&ask.state, &ask.subject.caller, batch).await
         };
         // The batch is cancelled, even if it cannot be read now.
         Ok(Json(after.await.unwrap_or_else(|_| with(CommandBatch { is_cancelled: true, ..batch }, before))))
@@ -282,8 +272,10 @@ async fn find(ask: &Checked<CallerAt<IdPath>>) -> Result<CommandBatch, ApiError>
     batch.ok_or(ApiError::not_found("Batch not found"))
 }
 
-async fn told(state: &State, batch: CommandBatch) -> Result<BatchOut, ApiError> {
-    let items = state.store.batch_items(batch.id).await?;
+/// Results on servers on which the caller may no longer run commands are left out.
+async fn told(state: &State, caller: &Caller, batch: CommandBatch) -> Result<BatchOut, ApiError> {
+    let shown = state.accounts.access.where_allowed(caller, RUN);
+    let items = state.store.batch_items(batch.id, &shown).await?;
     Ok(with(batch, items))
 }
 

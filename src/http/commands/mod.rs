@@ -16,7 +16,7 @@ use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
 use super::extract::field::{Number, ShellCommand, Stdin};
 use super::extract::param::{Id, PageQuery, Whole};
-use super::extract::{self, Checked, NoQuery, OnServer, Operate, Read, Recent, ServerPath};
+use super::extract::{self, Checked, NoQuery, OnServer, Recent, ServerPath, UseCommands};
 use super::path::at;
 use super::reply::Listed;
 use super::task::run_detached;
@@ -77,7 +77,7 @@ impl ServerPath for CommandPath {
 /// breaks; its result can then be read by its id.
 #[api_v2_operation(tags(Commands), operation_id = "run_command")]
 pub async fn run(
-    ask: Checked<Recent<OnServer<Operate>>, WaitQuery, extract::Json<CommandIn>>,
+    ask: Checked<Recent<OnServer<UseCommands>>, WaitQuery, extract::Json<CommandIn>>,
 ) -> Result<Json<CommandOut>, ApiError> {
     let extract::Json(input) = ask.body;
     let Recent(OnServer { access, actor, .. }) = ask.subject;
@@ -103,7 +103,7 @@ pub async fn run(
 ///
 /// Newest first, without their output.
 #[api_v2_operation(tags(Commands), operation_id = "list_commands")]
-pub async fn list(ask: Checked<OnServer<Read>, PageQuery>) -> Result<Listed<CommandSummaryOut>, ApiError> {
+pub async fn list(ask: Checked<OnServer<UseCommands>, PageQuery>) -> Result<Listed<CommandSummaryOut>, ApiError> {
     let server_id = ask.subject.access.server_id();
     let page = ask.state.store.list_commands(server_id, ask.query.into()).await?;
     let newest = |row: crate::store::Command| match ask.state.jobs.find(server_id, row.id) {
@@ -118,7 +118,7 @@ pub async fn list(ask: Checked<OnServer<Read>, PageQuery>) -> Result<Listed<Comm
 ///
 /// While it runs, with its output so far.
 #[api_v2_operation(tags(Commands), operation_id = "read_command")]
-pub async fn read(ask: Checked<OnServer<Read, CommandPath>>) -> Result<Json<CommandOut>, ApiError> {
+pub async fn read(ask: Checked<OnServer<UseCommands, CommandPath>>) -> Result<Json<CommandOut>, ApiError> {
     let (server_id, id) = (ask.subject.access.server_id(), ask.subject.path.command_id.0);
     if let Some(job) = ask.state.jobs.find_anywhere(server_id, id).await? {
         return Ok(Json(CommandOut::of_job(&job)));
@@ -132,7 +132,7 @@ pub async fn read(ask: Checked<OnServer<Read, CommandPath>>) -> Result<Json<Comm
 /// Ends the command and all its child processes. Returns when it has ended, or after 10 s with its present state. A
 /// command that has already ended does not change.
 #[api_v2_operation(tags(Commands), operation_id = "cancel_command")]
-pub async fn cancel(ask: Checked<OnServer<Operate, CommandPath>, NoQuery>) -> Result<Json<CommandOut>, ApiError> {
+pub async fn cancel(ask: Checked<OnServer<UseCommands, CommandPath>, NoQuery>) -> Result<Json<CommandOut>, ApiError> {
     let (server_id, id) = (ask.subject.access.server_id(), ask.subject.path.command_id.0);
     run_detached(async move {
         let jobs = &ask.state.jobs;

@@ -16,7 +16,7 @@ use super::error::ApiError;
 use super::extract::container::{ContainerId, OnContainer};
 use super::extract::fault::Faults;
 use super::extract::param::{Flag, TimeParam, Whole};
-use super::extract::{Checked, OnServer, Operate, Read};
+use super::extract::{Checked, OnServer, See, UseContainers, UseLogs};
 use super::logs::turn_to_search;
 use super::path::at;
 use super::reply::fault_of;
@@ -79,7 +79,7 @@ fn asks_for_something(query: LogsQuery, _: ValuePointerRef<'_>) -> Result<LogsQu
 ///
 /// The server's agent reads them now.
 #[api_v2_operation(tags(Docker), operation_id = "list_containers")]
-pub async fn list(ask: Checked<OnServer<Read>, ContainersQuery>) -> Result<Json<Vec<ListedContainerOut>>, ApiError> {
+pub async fn list(ask: Checked<OnServer<See>, ContainersQuery>) -> Result<Json<Vec<ListedContainerOut>>, ApiError> {
     let containers = reader(&ask.state, ask.subject.access.server_id());
     let found = containers.ask::<List>(ListParams { all: Flag::or(ask.query.all, true) }).await?;
     Ok(Json(found.into_iter().map(ListedContainerOut::from).collect()))
@@ -89,7 +89,7 @@ pub async fn list(ask: Checked<OnServer<Read>, ContainersQuery>) -> Result<Json<
 ///
 /// With the names of its environment variables, but never their values.
 #[api_v2_operation(tags(Docker), operation_id = "read_container")]
-pub async fn inspect(ask: Checked<OnContainer<Read>>) -> Result<Json<ContainerDetailOut>, ApiError> {
+pub async fn inspect(ask: Checked<OnContainer<See>>) -> Result<Json<ContainerDetailOut>, ApiError> {
     let Checked { subject, state, .. } = ask;
     let params = ContainerParams::of(subject.path.container_id.0);
     let detail = reader(&state, subject.access.server_id()).ask::<Inspect>(params).await?;
@@ -100,7 +100,7 @@ pub async fn inspect(ask: Checked<OnContainer<Read>>) -> Result<Json<ContainerDe
 ///
 /// Measured now, which takes up to two seconds.
 #[api_v2_operation(tags(Docker), operation_id = "read_container_stats")]
-pub async fn stats(ask: Checked<OnContainer<Read>>) -> Result<Json<StatsOut>, ApiError> {
+pub async fn stats(ask: Checked<OnContainer<See>>) -> Result<Json<StatsOut>, ApiError> {
     let Checked { subject, state, .. } = ask;
     let params = ContainerParams::of(subject.path.container_id.0);
     let stats = reader(&state, subject.access.server_id()).ask::<Stats>(params).await?;
@@ -111,7 +111,7 @@ pub async fn stats(ask: Checked<OnContainer<Read>>) -> Result<Json<StatsOut>, Ap
 ///
 /// The last lines, oldest first.
 #[api_v2_operation(tags(Docker), operation_id = "read_container_logs")]
-pub async fn logs(ask: Checked<OnContainer<Read>, LogsQuery>) -> Result<Json<ContainerLogsOut>, ApiError> {
+pub async fn logs(ask: Checked<OnContainer<UseLogs>, LogsQuery>) -> Result<Json<ContainerLogsOut>, ApiError> {
     let Checked { subject, query, state, .. } = ask;
     let params = LogsParams {
         container_id: subject.path.container_id.0.clone(),
@@ -131,7 +131,7 @@ pub async fn logs(ask: Checked<OnContainer<Read>, LogsQuery>) -> Result<Json<Con
 ///
 /// Succeeds if it is already running.
 #[api_v2_operation(tags(Docker), operation_id = "start_container")]
-pub async fn start(ask: Checked<OnContainer<Operate>>) -> Result<Json<ActedOut>, ApiError> {
+pub async fn start(ask: Checked<OnContainer<UseContainers>>) -> Result<Json<ActedOut>, ApiError> {
     act(Verb::Start, ask.subject, None, ask.state).await
 }
 
@@ -139,7 +139,7 @@ pub async fn start(ask: Checked<OnContainer<Operate>>) -> Result<Json<ActedOut>,
 ///
 /// Returns when the container has stopped. Succeeds if it is already stopped.
 #[api_v2_operation(tags(Docker), operation_id = "stop_container")]
-pub async fn stop(ask: Checked<OnContainer<Operate>, StopQuery>) -> Result<Json<ActedOut>, ApiError> {
+pub async fn stop(ask: Checked<OnContainer<UseContainers>, StopQuery>) -> Result<Json<ActedOut>, ApiError> {
     act(Verb::Stop, ask.subject, ask.query.timeout_seconds, ask.state).await
 }
 
@@ -147,7 +147,7 @@ pub async fn stop(ask: Checked<OnContainer<Operate>, StopQuery>) -> Result<Json<
 ///
 /// Returns when the container is running again.
 #[api_v2_operation(tags(Docker), operation_id = "restart_container")]
-pub async fn restart(ask: Checked<OnContainer<Operate>, StopQuery>) -> Result<Json<ActedOut>, ApiError> {
+pub async fn restart(ask: Checked<OnContainer<UseContainers>, StopQuery>) -> Result<Json<ActedOut>, ApiError> {
     act(Verb::Restart, ask.subject, ask.query.timeout_seconds, ask.state).await
 }
 
@@ -155,7 +155,7 @@ pub async fn restart(ask: Checked<OnContainer<Operate>, StopQuery>) -> Result<Js
 ///
 /// Freezes its processes. Succeeds if it is already paused.
 #[api_v2_operation(tags(Docker), operation_id = "pause_container")]
-pub async fn pause(ask: Checked<OnContainer<Operate>>) -> Result<Json<ActedOut>, ApiError> {
+pub async fn pause(ask: Checked<OnContainer<UseContainers>>) -> Result<Json<ActedOut>, ApiError> {
     act(Verb::Pause, ask.subject, None, ask.state).await
 }
 
@@ -163,7 +163,7 @@ pub async fn pause(ask: Checked<OnContainer<Operate>>) -> Result<Json<ActedOut>,
 ///
 /// Succeeds if it is already running.
 #[api_v2_operation(tags(Docker), operation_id = "unpause_container")]
-pub async fn unpause(ask: Checked<OnContainer<Operate>>) -> Result<Json<ActedOut>, ApiError> {
+pub async fn unpause(ask: Checked<OnContainer<UseContainers>>) -> Result<Json<ActedOut>, ApiError> {
     act(Verb::Unpause, ask.subject, None, ask.state).await
 }
 
@@ -171,7 +171,7 @@ pub async fn unpause(ask: Checked<OnContainer<Operate>>) -> Result<Json<ActedOut
 /// client disconnects.
 async fn act(
     verb: Verb,
-    subject: OnContainer<Operate>,
+    subject: OnContainer<UseContainers>,
     timeout: Option<Whole<0, 300>>,
     state: State,
 ) -> Result<Json<ActedOut>, ApiError> {

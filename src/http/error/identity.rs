@@ -11,6 +11,8 @@ impl From<AccountError> for ApiError {
     fn from(error: AccountError) -> Self {
         match error {
             AccountError::InvalidCredentials => Self::code(ErrorCode::LoginFailed),
+            AccountError::PasswordLoginOff => Self::code(ErrorCode::PasswordLoginOff),
+            AccountError::NoPassword => Self::code(ErrorCode::NoPassword),
             AccountError::OtpRequired => Self::code(ErrorCode::OtpRequired),
             AccountError::TokenReused => Self::code(ErrorCode::TokenReused),
             AccountError::SessionEnded => Self::code(ErrorCode::TokenRevoked),

@@ -22,6 +22,10 @@ impl ErrorCode {
             Self::StepUpRequired => {
                 "The session's last proof of identity is too old: `POST /auth/step-up`, then try again"
             }
+            Self::NoPassword => "The account has no password: it signs in at the identity provider",
+            Self::PasswordLoginOff => {
+                "The service does not let this account sign in with a password (`--password-login`)"
+            }
             Self::NotAuthenticated => "The request has no token",
             Self::HostNotAllowed => "The service does not answer under this host name",
             Self::NotFound => "It does not exist, or belongs to somebody else",
@@ -40,6 +44,9 @@ impl ErrorCode {
             | Self::TokenRevoked
             | Self::TokenReused
             | Self::Forbidden
+            | Self::LastAdmin
+            | Self::OwnsServers
+            | Self::InvitationInvalid
             | Self::RegistrationClosed
             | Self::SetupRequired
             | Self::OriginNotAllowed

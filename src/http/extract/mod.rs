@@ -3,6 +3,7 @@
 //! First it identifies the caller (401), then it checks path, query and body together (422, with all faults), then the
 //! caller's rights (404, 403). The handler is left with one domain call.
 
+mod administrator;
 mod body;
 mod characters;
 pub mod container;
@@ -27,12 +28,13 @@ use paperclip::v2::schema::Apiv2Schema;
 
 pub use text::query as parse_query;
 
+pub use administrator::Administrator;
 pub use body::{Body, Form, Json, MAX_BODY, NoBody, OptionalJson};
 use fault::{Faults, Part};
 pub use proof::{Recent, Unproved, check_recent};
 pub use subject::{
-    Anyone, CallerAt, IdPath, Manage, NoPath, OnServer, Operate, Read, ServerIdPath, ServerPath, SignedIn, Subject,
-    bearer_token, find_caller,
+    Anyone, CallerAt, IdPath, Manage, NoPath, OnServer, Own, Respond, See, ServerIdPath, ServerPath, SignedIn, Subject,
+    UseCommands, UseContainers, UseLogs, bearer_token, find_caller,
 };
 
 use super::error::ApiError;

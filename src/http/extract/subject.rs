@@ -15,7 +15,7 @@ use super::fault::Faults;
 use super::param::Id;
 use crate::audit::Actor;
 use crate::auth::Caller;
-use crate::auth::access::{Action, ServerAccess};
+use crate::auth::access::{Action, Right, ServerAccess};
 use crate::auth::factors::{FactorError, Factors};
 use crate::auth::setup::Via;
 use crate::auth::token::{TokenError, TokenKind};
@@ -175,24 +175,56 @@ pub trait ServerAction {
     const ACTION: Action;
 }
 
-/// Reads the server.
+/// Sees the server.
 #[derive(Debug, Clone, Copy)]
-pub struct Read;
+pub struct See;
 
-/// Uses the server: commands, containers, alerts.
+/// Starts and stops its containers.
 #[derive(Debug, Clone, Copy)]
-pub struct Operate;
+pub struct UseContainers;
+
+/// Runs commands on it, and reads those that ran.
+#[derive(Debug, Clone, Copy)]
+pub struct UseCommands;
+
+/// Reads its logs.
+#[derive(Debug, Clone, Copy)]
+pub struct UseLogs;
+
+/// Writes notes about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Respond;
 
 /// Changes the server.
 #[derive(Debug, Clone, Copy)]
 pub struct Manage;
 
-impl ServerAction for Read {
-    const ACTION: Action = Action::Read;
+/// Deletes the server.
+#[derive(Debug, Clone, Copy)]
+pub struct Own;
+
+impl ServerAction for See {
+    const ACTION: Action = Action::See;
 }
 
-impl ServerAction for Operate {
-    const ACTION: Action = Action::Operate;
+impl ServerAction for UseContainers {
+    const ACTION: Action = Action::Use(Right::Containers);
+}
+
+impl ServerAction for UseCommands {
+    const ACTION: Action = Action::Use(Right::Commands);
+}
+
+impl ServerAction for UseLogs {
+    const ACTION: Action = Action::Use(Right::Logs);
+}
+
+impl ServerAction for Respond {
+    const ACTION: Action = Action::Respond;
+}
+
+impl ServerAction for Own {
+    const ACTION: Action = Action::Own;
 }
 
 impl ServerAction for Manage {
@@ -203,6 +235,7 @@ impl ServerAction for Manage {
 #[derive(Debug, Clone)]
 pub struct OnServer<A, P = ServerIdPath> {
     pub access: ServerAccess,
+    pub caller: Caller,
     /// The caller, for the audit log.
     pub actor: Actor,
     pub path: P,
@@ -220,7 +253,7 @@ impl<A: ServerAction, P: ServerPath + Deserr<Faults> + Apiv2Schema> Subject for 
     async fn authorize(state: &State, caller: Caller, path: P, request: &HttpRequest) -> Result<Self, ApiError> {
         let access = state.accounts.access.server(&caller, path.server_id(), A::ACTION).await?;
         let actor = caller.at(client_address(request, state));
-        Ok(Self { access, actor, path, _named: std::marker::PhantomData })
+        Ok(Self { access, caller, actor, path, _named: std::marker::PhantomData })
     }
 
     fn document(op: &mut DefaultOperationRaw) {

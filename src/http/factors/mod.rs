@@ -98,7 +98,9 @@ pub async fn confirm_totp(
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
 pub struct RemoveTotpIn {
-    password: Shown,
+    /// Required if the account has one.
+    #[deserr(default)]
+    password: Option<Shown>,
     /// A code of the app, or a recovery code.
     otp: Otp,
 }
@@ -109,7 +111,8 @@ pub struct RemoveTotpIn {
 #[api_v2_operation(tags(Authentication), operation_id = "remove_totp")]
 pub async fn remove_totp(ask: Checked<SignedIn, NoQuery, extract::Json<RemoveTotpIn>>) -> Result<Done, ApiError> {
     let SignedIn { caller, actor } = ask.subject;
-    let extract::Json(RemoveTotpIn { password: Shown(password), otp: Otp(code) }) = ask.body;
+    let extract::Json(RemoveTotpIn { password, otp: Otp(code) }) = ask.body;
+    let password = password.map(|Shown(password)| password);
     let removed = run_detached(async move { Ok(ask.state.accounts.remove_totp(&caller, password, code, actor).await) });
     removed.await?.map_err(refusal)?;
     Ok(Done("Authenticator app removed"))
@@ -162,7 +165,8 @@ impl StepUpIn {
 
 /// Prove again who you are
 ///
-/// Renews the proof that commands, terminals and API keys need where the service runs with `--step-up`. A code or a passkey
+/// Renews the proof that commands, terminals, API keys, grants, teams, accounts and invitations need where the service runs
+/// with `--step-up`. An account without a password (400 `no_password`) proves it with a code or a passkey. A code or a passkey
 /// also proves the session's second factor. A wrong one is 400 `invalid_credentials`.
 #[api_v2_operation(tags(Authentication), operation_id = "step_up")]
 pub async fn step_up(ask: Checked<Unproved<SignedIn>, NoQuery, extract::Json<StepUpIn>>) -> Result<Done, ApiError> {

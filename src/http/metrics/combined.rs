@@ -226,7 +226,7 @@ impl OperationModifier for Combined {
 
 /// Get series of many servers, combined
 ///
-/// Any series of your servers in common buckets, a line each for a server, a tag, a series or all of them; with `top`, the
+/// Any series of the servers that you can see in common buckets, a line each for a server, a tag, a series or all of them; with `top`, the
 /// lines that rank highest. Counters are rates per second. A point counts only the servers that have a value there, and says
 /// how many. Missing points are null. At most 1000 servers. With `Accept: text/csv` the response is a table.
 #[api_v2_operation(tags(Metrics), operation_id = "read_combined_series")]
@@ -297,7 +297,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// The caller's servers that it selects.
+    /// The servers that it selects among those that the caller can see.
     pub async fn servers(self, state: &State, caller: &Caller) -> Result<Vec<Server>, ApiError> {
         let is_filtered = self.status.is_some() || self.tag.is_some() || self.text.is_some();
         let ids = match self.ids {
@@ -313,7 +313,7 @@ impl Filter {
         }
         let filter = filter(self.status, self.tag, self.text);
         let page = PageRequest { limit: MAX_SERVERS, offset: 0 };
-        let found = state.store.list_servers(caller.user_id, filter, page).await?;
+        let found = state.store.list_servers(&state.accounts.access.visible(caller), filter, page).await?;
         if found.total > MAX_SERVERS {
             let msg = format!("{} servers are selected; ensure that they are at most {MAX_SERVERS}", found.total);
             return Err(ApiError::Invalid(fault_of("tag", "value_error.servers", &msg).within(Part::Query)));
@@ -327,7 +327,7 @@ impl Filter {
 async fn readable(state: &State, caller: &Caller, ids: Vec<Uuid>) -> Result<HashMap<Uuid, Uuid>, ApiError> {
     let mut readable = HashMap::with_capacity(ids.len());
     for id in ids {
-        match state.accounts.access.server(caller, id, Action::Read).await {
+        match state.accounts.access.server(caller, id, Action::See).await {
             Ok(access) => _ = readable.insert(id, access.owner_id()),
             // A view may name a server that was deleted since.
             Err(AccessError::NotFound | AccessError::Forbidden) => {}

@@ -133,7 +133,7 @@ impl OperationModifier for FleetColumns {
     }
 }
 
-/// Get recent metrics of all your servers
+/// Get recent metrics of all servers that you can see
 ///
 /// For small charts: for each server, by name, the same columns as `GET /metrics/{server_id}/series`. Servers are
 /// selected as in `GET /servers`.
@@ -144,7 +144,8 @@ pub async fn fleet(ask: Checked<SignedIn, FleetQuery>) -> Result<FleetColumns, A
     let chosen = query.ids.map(|Ids(ids)| ids);
     let filter = ServerFilter { ids: chosen, ..filter(query.status, query.tag, query.q) };
     let listed = page(query.limit, query.offset);
-    let found = ask.state.store.list_servers(ask.subject.caller.user_id, filter, listed).await?;
+    let found =
+        ask.state.store.list_servers(&ask.state.accounts.access.visible(&ask.subject.caller), filter, listed).await?;
     let names = query.names.map_or_else(|| DEFAULT_NAMES.map(str::to_owned).into(), |Names(names)| names);
     let asked =
         ColumnsQuery { range: range(query.start, query.end), resolution: Resolution::Auto { max_points }, names };

@@ -194,7 +194,7 @@ impl OperationModifier for Heat {
     }
 }
 
-/// Get one metric of all your servers over time
+/// Get one metric of all servers that you can see over time
 ///
 /// For a heat map: every server has the same buckets. A value counts until the next one, so a bucket is null only if
 /// nothing was measured then.
@@ -228,14 +228,15 @@ pub async fn heat(ask: Checked<SignedIn, HeatQuery>) -> Result<Heat, ApiError> {
     Ok(Heat { out, total: servers.total, damaged_blocks })
 }
 
-/// A page of the caller's servers, by name.
+/// A page of the servers that the caller can see, by name.
 async fn listed(
     state: &State,
     caller: &Caller,
     limit: Option<Whole<1, 500>>,
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 ) -> Result<Page<Uuid>, ApiError> {
-    let found = state.store.list_servers(caller.user_id, ServerFilter::default(), page(limit, offset)).await?;
+    let visible = state.accounts.access.visible(caller);
+    let found = state.store.list_servers(&visible, ServerFilter::default(), page(limit, offset)).await?;
     Ok(Page { items: found.items.into_iter().map(|server| server.record.id).collect(), total: found.total })
 }
 
@@ -243,7 +244,7 @@ async fn listed(
 async fn own(state: &State, caller: &Caller, ids: impl Iterator<Item = Uuid>) -> Result<Page<Uuid>, ApiError> {
     let mut items = Vec::new();
     for id in ids {
-        match state.accounts.access.server(caller, id, Action::Read).await {
+        match state.accounts.access.server(caller, id, Action::See).await {
             Ok(access) => items.push(access.server_id()),
             Err(AccessError::NotFound | AccessError::Forbidden) => {}
             Err(error @ AccessError::Store(_)) => return Err(error.into()),

@@ -22,7 +22,7 @@ use crate::fleet::snapshot_json;
 use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
 use crate::http::extract::param::{TimeParam, Whole};
-use crate::http::extract::{Checked, OnServer, Read};
+use crate::http::extract::{Checked, OnServer, See};
 use crate::http::reply::add_header;
 use crate::metrics::query::reader::{Point, Reader};
 use crate::metrics::query::wanted::Selection;
@@ -160,7 +160,7 @@ impl OperationModifier for Streamed {
 /// Snapshots, oldest first. Each is the mean of its period (for counters, the last value). A gap stays a gap. With
 /// `Accept: text/csv` the response is a table.
 #[api_v2_operation(tags(Metrics), operation_id = "read_metrics_history")]
-pub async fn history(request: HttpRequest, ask: Checked<OnServer<Read>, HistoryQuery>) -> Result<Streamed, ApiError> {
+pub async fn history(request: HttpRequest, ask: Checked<OnServer<See>, HistoryQuery>) -> Result<Streamed, ApiError> {
     let query = ask.query;
     let server_id = ask.subject.access.server_id();
     let history = ask.state.metrics.history.read_by(ask.subject.actor.user_id);

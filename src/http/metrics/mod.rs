@@ -34,7 +34,7 @@ pub use series::columns;
 use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
 use super::extract::param::TimeParam;
-use super::extract::{Checked, OnServer, Read};
+use super::extract::{Checked, OnServer, See};
 use super::path::at;
 
 /// The header with the seconds between points.
@@ -83,7 +83,7 @@ fn prefers_csv(request: &HttpRequest) -> bool {
 ///
 /// 404 `no_metrics` until the server has sent its first sample.
 #[api_v2_operation(tags(Metrics), operation_id = "read_metrics")]
-pub async fn latest(ask: Checked<OnServer<Read>>) -> Result<RawJson<SnapshotOut>, ApiError> {
+pub async fn latest(ask: Checked<OnServer<See>>) -> Result<RawJson<SnapshotOut>, ApiError> {
     let latest = ask.state.metrics.history.latest(ask.subject.access.server_id()).await?;
     let snapshot = latest.ok_or(ApiError::code(ErrorCode::NoMetrics))?;
     Ok(RawJson { bytes: snapshot.json(), _of: std::marker::PhantomData })
@@ -102,7 +102,7 @@ pub struct ProcessesQuery {
 /// Returns the last list before the given time, at most one hour older; 404 `no_metrics` if there is none.
 #[api_v2_operation(tags(Metrics), operation_id = "read_top_processes")]
 pub async fn processes(
-    ask: Checked<OnServer<Read>, ProcessesQuery>,
+    ask: Checked<OnServer<See>, ProcessesQuery>,
 ) -> Result<actix_web::web::Json<ProcessesOut>, ApiError> {
     let at = ask.query.at.map_or_else(Timestamp::now, |TimeParam(at)| at);
     let found = ask

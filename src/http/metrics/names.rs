@@ -22,7 +22,7 @@ use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::described;
 use crate::http::extract::param::{SearchText, TimeParam, Whole};
-use crate::http::extract::{Checked, OnServer, Read, SignedIn};
+use crate::http::extract::{Checked, OnServer, See, SignedIn};
 use crate::metrics::query::catalog::{MAX_NAMES, Names, SeriesName};
 
 /// The default range of the list: the default retention of minutes.
@@ -63,7 +63,7 @@ fn ends_after_start(query: NamesQuery, _: ValuePointerRef<'_>) -> Result<NamesQu
 /// first, then those of its cores, disks, devices, interfaces, sensors and containers, then open series, which only the
 /// agent knows; within each group, recent series come before older ones.
 #[api_v2_operation(tags(Metrics), operation_id = "list_metrics_names")]
-pub async fn names(ask: Checked<OnServer<Read>, NamesQuery>) -> Result<NameList, ApiError> {
+pub async fn names(ask: Checked<OnServer<See>, NamesQuery>) -> Result<NameList, ApiError> {
     let NamesQuery { start, end, q, limit } = ask.query;
     let range = range_of(start, end, NAMES_RANGE_MS);
     let limit = limit.map_or(MAX_NAMES, |Whole(limit)| limit as usize);
@@ -93,7 +93,7 @@ pub struct PresentNamesQuery {
     limit: Option<Whole<1, { MAX_NAMES as u64 }>>,
 }
 
-/// List the present series of your servers
+/// List the present series of all servers that you can see
 ///
 /// The names in the latest samples of all servers, each once, as `GET /metrics/{server_id}/names` lists those of one. At most
 /// 1000 servers.

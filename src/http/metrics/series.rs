@@ -18,7 +18,7 @@ use super::{DAMAGED_BLOCKS, csv, prefers_csv};
 use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
 use crate::http::extract::param::{Names, TimeParam, Whole};
-use crate::http::extract::{Checked, OnServer, Read};
+use crate::http::extract::{Checked, OnServer, See};
 use crate::metrics::query::wanted::Selection;
 use crate::metrics::series::{self, Points, Series, Shown};
 
@@ -135,7 +135,7 @@ impl OperationModifier for Columns {
 /// For charts: one list of times, and for each series the mean, minimum and maximum at each of them. Counters are rates
 /// per second. Missing points are null. With `Accept: text/csv` the response is a table.
 #[api_v2_operation(tags(Metrics), operation_id = "read_metrics_series")]
-pub async fn columns(request: HttpRequest, ask: Checked<OnServer<Read>, SeriesQuery>) -> Result<Columns, ApiError> {
+pub async fn columns(request: HttpRequest, ask: Checked<OnServer<See>, SeriesQuery>) -> Result<Columns, ApiError> {
     let query = ask.query;
     let server_id = ask.subject.access.server_id();
     let history = ask.state.metrics.history.read_by(ask.subject.actor.user_id);

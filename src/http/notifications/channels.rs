@@ -20,7 +20,7 @@ use crate::http::extract::param::PageQuery;
 use crate::http::extract::{self, CallerAt, Checked, IdPath, NoQuery, SignedIn};
 use crate::http::reply::{Done, Listed};
 use crate::notify::channel::Settings;
-use crate::notify::format::topic_of;
+use crate::notify::format::{check_endpoint, topic_of};
 use crate::notify::{Notifier, TestError};
 use crate::random;
 use crate::state::State;
@@ -219,7 +219,15 @@ fn fault(path: &[&str], kind: &str, msg: &str) -> ApiError {
 async fn check(state: &State, caller: &Caller, settings: &Settings) -> Result<(), ApiError> {
     if let Some(url) = settings.url() {
         let sound = state.notifier.check_url(url);
-        sound.map_err(|why| fault(&["settings", "url"], "value_error.url", &why))?;
+        let field = if matches!(settings, Settings::Push { .. }) { "endpoint" } else { "url" };
+        sound.map_err(|why| fault(&["settings", field], "value_error.url", &why))?;
+    }
+    if let Settings::Push { endpoint, .. } = settings {
+        if state.notifier.push_key().is_none() {
+            return Err(refused("This service sends no push messages: it was started without --push-key-file"));
+        }
+        check_endpoint(endpoint)
+            .map_err(|why| fault(&["settings", "endpoint"], "value_error.url", &why.to_string()))?;
     }
     if let Settings::Ntfy { url, .. } = settings {
         topic_of(url).map_err(|why| fault(&["settings", "url"], "value_error.url", &why.to_string()))?;

@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::http::extract::fault::{Faults, not_a_member, wrong_kind};
 use crate::http::extract::field::{Email, FILLED_LINE, bounded, described, line, string, text_field};
 use crate::notify::channel::{KINDS, Settings};
+use crate::notify::push::Subscriber;
 
 /// The most addresses of one channel.
 const MAX_RECIPIENTS: usize = 10;
@@ -14,6 +15,7 @@ const MAX_RECIPIENTS: usize = 10;
 const TOKEN: &str = "^[!-~]+$";
 const BOT_TOKEN: &str = "^[A-Za-z0-9_:-]+$";
 const CHAT: &str = "^[A-Za-z0-9_@-]+$";
+const BASE64_URL: &str = "^[A-Za-z0-9_-]+={0,2}$";
 
 text_field!(
     /// The address of a web service, which often contains its secret.
@@ -133,6 +135,44 @@ struct GotifyIn {
     token: AppToken,
 }
 
+#[derive(Deserr)]
+#[deserr(error = Faults)]
+struct PushIn {
+    endpoint: ServiceUrl,
+    keys: PushKeysIn,
+}
+
+#[derive(Deserr)]
+#[deserr(error = Faults)]
+struct PushKeysIn {
+    p256dh: SubscriptionKey,
+    auth: SubscriptionSecret,
+}
+
+text_field!(
+    /// The public key of a browser's subscription.
+    SubscriptionKey(SecretString),
+    |text, location| {
+        Subscriber::public_key(&text).ok_or_else(|| not_a_key("a point of P-256 (65 bytes)", location))?;
+        Ok(SecretString::from(text))
+    },
+    json!({ "type": "string", "maxLength": 88, "pattern": BASE64_URL })
+);
+
+text_field!(
+    /// The secret of a browser's subscription.
+    SubscriptionSecret(SecretString),
+    |text, location| {
+        Subscriber::auth(&text).ok_or_else(|| not_a_key("16 bytes", location))?;
+        Ok(SecretString::from(text))
+    },
+    json!({ "type": "string", "maxLength": 24, "pattern": BASE64_URL })
+);
+
+fn not_a_key(what: &str, location: ValuePointerRef<'_>) -> Faults {
+    Faults::at(location, "value_error.push_key", format!("must be {what} in URL-safe base64"))
+}
+
 /// The kind of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind(pub &'static str);
@@ -195,6 +235,11 @@ pub fn settings(kind: Kind, json: serde_json::Value, location: ValuePointerRef<'
             let GotifyIn { url: server, token } = GotifyIn::deserialize_from_value(value, location)?;
             Settings::Gotify { url: url(server), token: plain(&token.0) }
         }
+        "push" => {
+            let PushIn { endpoint, keys } = PushIn::deserialize_from_value(value, location)?;
+            let PushKeysIn { p256dh: SubscriptionKey(p256dh), auth: SubscriptionSecret(auth) } = keys;
+            Settings::Push { endpoint: url(endpoint), p256dh: plain(&p256dh), auth: plain(&auth) }
+        }
         _ => {
             let WebhookIn { url: receiver, secret } = WebhookIn::deserialize_from_value(value, location)?;
             let secret = secret.map(|SigningSecret(secret)| plain(&secret)).unwrap_or_default();
@@ -233,6 +278,11 @@ described!(RawSettings, {
     let bot_token = json!({ "type": "string", "minLength": 1, "maxLength": 200, "pattern": BOT_TOKEN });
     let chat_id = json!({ "type": "string", "minLength": 1, "maxLength": 64, "pattern": CHAT,
                           "description": "A chat's number, or a channel's @name. The number may be a JSON number." });
+    let keys = json!({ "type": "object", "required": ["p256dh", "auth"], "properties": {
+        "p256dh": { "type": "string", "maxLength": 88, "pattern": BASE64_URL,
+                    "description": "The browser's public key, an uncompressed point of P-256." },
+        "auth": { "type": "string", "maxLength": 24, "pattern": BASE64_URL, "description": "16 bytes." },
+    } });
     let of = |title: &str, properties: serde_json::Value, required: &[&str]| json!({ "title": title, "type": "object", "properties": properties, "required": required });
     json!({
         "description": "The destination of messages. The fields depend on the type. Never shown again.",
@@ -244,6 +294,8 @@ described!(RawSettings, {
             of("slack, discord, teams", json!({ "url": url }), &["url"]),
             of("telegram", json!({ "bot_token": bot_token, "chat_id": chat_id, "url": url }), &["bot_token", "chat_id"]),
             of("ntfy: the url ends with the topic", json!({ "url": url, "token": token }), &["url"]),
+            of("push: a browser's subscription; the endpoint begins with https://",
+               json!({ "endpoint": url, "keys": keys }), &["endpoint", "keys"]),
             of("gotify", json!({ "url": url, "token": token }), &["url", "token"]),
         ],
     })

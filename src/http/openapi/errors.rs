@@ -86,13 +86,13 @@ pub fn answers(
 ) -> Map<String, Value> {
     let is_login =
         path.ends_with("/auth/login") || path.ends_with("/passkeys/login") || path.ends_with("/auth/refresh");
-    let makers = ["/api-keys", "/commands", "/alerts/thresholds", "/alerts/silences"];
+    let makers = ["/api-keys", "/commands", "/alerts/thresholds", "/alerts/silences", "/grants", "/events"];
     let names_in_body = verb == "post" && makers.iter().any(|end| path.ends_with(end));
     let answers = [
         (true, "400", "BadRequest"),
         (!is_open || is_login, "401", "Unauthorized"),
         (!is_open || is_login || path.ends_with("/auth/register"), "403", "Forbidden"),
-        (names_a_thing || names_in_body, "404", "NotFound"),
+        (names_a_thing || names_in_body || path.contains("/auth/oidc/"), "404", "NotFound"),
         (has_body, "413", "PayloadTooLarge"),
         (true, "421", "Misdirected"),
         (has_input, "422", "ValidationError"),

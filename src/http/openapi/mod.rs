@@ -5,6 +5,7 @@ mod postprocess;
 mod raw_paths;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use actix_web::App;
 use bytes::Bytes;
@@ -15,33 +16,36 @@ use serde_json::Value;
 use super::documented;
 
 /// The document as it is served.
+///
+/// Generated when somebody first asks, because that takes as long as half of the service's start. Once is enough: it does not
+/// change while the service runs.
+#[derive(Default)]
 pub struct Document {
+    served: OnceLock<Served>,
+}
+
+struct Served {
     bytes: Bytes,
     /// The methods of each path, in the format of the `Allow` header.
     methods: BTreeMap<String, String>,
 }
 
 impl Document {
-    /// Generates the document. Once is enough: it does not change while the service runs.
-    pub fn new() -> Self {
-        let document = document();
-        let bytes = serde_json::to_vec(&document).unwrap_or_default().into();
-        Self { bytes, methods: methods(&document) }
-    }
-
     pub fn bytes(&self) -> Bytes {
-        self.bytes.clone()
+        self.served().bytes.clone()
     }
 
     /// The methods of a path; GET for paths that are not in the document.
     pub fn methods(&self, path: &str) -> String {
-        self.methods.get(path).cloned().unwrap_or_else(|| "GET".to_owned())
+        self.served().methods.get(path).cloned().unwrap_or_else(|| "GET".to_owned())
     }
-}
 
-impl Default for Document {
-    fn default() -> Self {
-        Self::new()
+    fn served(&self) -> &Served {
+        self.served.get_or_init(|| {
+            let document = document();
+            let bytes = serde_json::to_vec(&document).unwrap_or_default().into();
+            Served { bytes, methods: methods(&document) }
+        })
     }
 }
 

@@ -49,7 +49,9 @@ fn take_object(document: &mut Value, name: &str) -> Map<String, Value> {
 fn tags() -> Value {
     json!([
         { "name": "Authentication", "description": "Accounts, tokens and sessions" },
+        { "name": "Users", "description": "The accounts of the service, and invitations, for administrators" },
         { "name": "Servers", "description": "Managed machines" },
+        { "name": "Sharing", "description": "Grants on servers, and teams" },
         { "name": "Metrics", "description": "The latest snapshot and its history" },
         { "name": "Views", "description": "Saved charts, and dashboards of them" },
         { "name": "Docker", "description": "Containers of servers, with Docker or Podman" },
@@ -124,7 +126,7 @@ fn polish_operation(path: &str, verb: &str, operation: &mut Value) {
     if !is_open {
         operation.insert("security".into(), json!([{ "bearer": [] }, { "login": [] }]));
     }
-    if path.ends_with("/auth/login") {
+    if path.ends_with("/auth/login") || path.ends_with("/auth/oidc/logout") {
         body_as_form(operation);
     }
     if let Some(Value::String(description)) = operation.get_mut("description") {

@@ -6,6 +6,7 @@ use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 
 use super::layout::LayoutIn;
 use super::out::DashboardOut;
+use super::shared::{Audience, refusal};
 use super::short;
 use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
@@ -14,7 +15,7 @@ use crate::http::extract::param::PageQuery;
 use crate::http::extract::{self, CallerAt, Checked, IdPath, NoQuery, SignedIn};
 use crate::http::reply::{Done, Listed};
 use crate::http::task::run_detached;
-use crate::store::{NewView, ViewKind, ViewPatch};
+use crate::store::{NewView, SharedWith, ViewKind, ViewPatch};
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
@@ -25,6 +26,9 @@ pub struct DashboardIn {
     /// Defaults to no views.
     #[deserr(default)]
     layout: Option<LayoutIn>,
+    /// Who else may see the dashboard. Defaults to `nobody`.
+    #[deserr(default)]
+    shared_with: Option<Audience>,
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
@@ -36,63 +40,79 @@ pub struct DashboardPatchIn {
     description: Clearable<Description>,
     #[deserr(default)]
     layout: Option<LayoutIn>,
+    /// Who else may see the dashboard.
+    #[deserr(default)]
+    shared_with: Option<Audience>,
 }
 
-/// List your dashboards
+/// List dashboards
 ///
-/// Sorted by name.
+/// Your own and those that others share with you, sorted by name.
 #[api_v2_operation(tags(Views), operation_id = "list_dashboards")]
 pub async fn list(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<DashboardOut>, ApiError> {
-    let owner_id = ask.state.accounts.access.views_of(&ask.subject.caller);
-    let found = ask.state.store.list_views(owner_id, ViewKind::Dashboard, ask.query.into()).await?;
-    Ok(Listed { items: found.items.into_iter().map(DashboardOut::from).collect(), total: found.total })
+    let caller = &ask.subject.caller;
+    let reader = ask.state.accounts.access.views(caller);
+    let found = ask.state.store.list_views(&reader, ViewKind::Dashboard, ask.query.into()).await?;
+    let items = found.items.into_iter().map(|found| DashboardOut::new(found, caller));
+    Ok(Listed { items: items.collect(), total: found.total })
 }
 
 /// Create a dashboard
 ///
-/// A dashboard shows views in a grid of twelve columns. Only you see it.
+/// A dashboard shows views in a grid of twelve columns. Others see one that is shared with them, and in it the views that are
+/// shared, too; the others have an empty place there.
 #[api_v2_operation(tags(Views), operation_id = "create_dashboard")]
 pub async fn create(
     ask: Checked<SignedIn, NoQuery, extract::Json<DashboardIn>>,
 ) -> Result<CreatedJson<DashboardOut>, ApiError> {
     let (SignedIn { caller, actor }, extract::Json(input)) = (ask.subject, ask.body);
     let new = NewView {
-        owner_id: ask.state.accounts.access.views_of(&caller),
+        owner_id: caller.user_id,
         kind: ViewKind::Dashboard,
         name: input.name.0,
         description: input.description.map(|Description(text)| text).unwrap_or_default(),
         definition: short("layout", input.layout.unwrap_or_else(LayoutIn::empty).text())?,
+        shared_with: input.shared_with.map_or(SharedWith::Nobody, |Audience(audience)| audience),
     };
-    run_detached(async move { Ok(CreatedJson(ask.state.store.create_view(new, actor).await?.into())) }).await
+    run_detached(async move {
+        let made = ask.state.store.create_view(new, actor).await?;
+        Ok(CreatedJson(DashboardOut::own(made, &caller)))
+    })
+    .await
 }
 
 /// Get a dashboard
 #[api_v2_operation(tags(Views), operation_id = "read_dashboard")]
 pub async fn read(ask: Checked<CallerAt<IdPath>>) -> Result<Json<DashboardOut>, ApiError> {
     let CallerAt { caller, path, .. } = ask.subject;
-    let owner_id = ask.state.accounts.access.views_of(&caller);
-    let found = ask.state.store.find_view(owner_id, ViewKind::Dashboard, path.id.0).await?;
-    Ok(Json(found.ok_or_else(not_found)?.into()))
+    let reader = ask.state.accounts.access.views(&caller);
+    let found = ask.state.store.find_view(&reader, ViewKind::Dashboard, path.id.0).await?;
+    let found = found.ok_or_else(|| ApiError::not_found("Dashboard not found"))?;
+    Ok(Json(DashboardOut::new(found, &caller)))
 }
 
 /// Change a dashboard
 ///
-/// Changes the given fields; null clears the description. A layout is replaced as a whole.
+/// Changes the given fields; null clears the description. A layout is replaced as a whole. Only the owner may change
+/// a dashboard that is shared.
 #[api_v2_operation(tags(Views), operation_id = "update_dashboard")]
 pub async fn update(
     ask: Checked<CallerAt<IdPath>, NoQuery, extract::Json<DashboardPatchIn>>,
 ) -> Result<Json<DashboardOut>, ApiError> {
     let (CallerAt { caller, actor, path }, extract::Json(input)) = (ask.subject, ask.body);
-    let owner_id = ask.state.accounts.access.views_of(&caller);
     let definition = input.layout.map(|layout| short("layout", layout.text())).transpose()?;
     let patch = ViewPatch {
         name: input.name.map(|Name(name)| name),
         description: input.description.change(|Description(text)| text),
         definition,
+        shared_with: input.shared_with.map(|Audience(audience)| audience),
     };
     run_detached(async move {
-        let changed = ask.state.store.update_view(owner_id, ViewKind::Dashboard, path.id.0, patch, actor).await?;
-        Ok(Json(changed.ok_or_else(not_found)?.into()))
+        let changed = ask.state.store.update_view(caller.user_id, ViewKind::Dashboard, path.id.0, patch, actor).await?;
+        match changed {
+            Some(dashboard) => Ok(Json(DashboardOut::own(dashboard, &caller))),
+            None => Err(refusal(&ask.state, &caller, ViewKind::Dashboard, path.id.0).await),
+        }
     })
     .await
 }
@@ -103,14 +123,11 @@ pub async fn update(
 #[api_v2_operation(tags(Views), operation_id = "delete_dashboard")]
 pub async fn delete(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
-    let owner_id = ask.state.accounts.access.views_of(&caller);
-    let deleted =
-        run_detached(
-            async move { Ok(ask.state.store.delete_view(owner_id, ViewKind::Dashboard, path.id.0, actor).await?) },
-        );
-    if deleted.await? { Ok(Done("Dashboard deleted")) } else { Err(not_found()) }
-}
-
-fn not_found() -> ApiError {
-    ApiError::not_found("Dashboard not found")
+    run_detached(async move {
+        if ask.state.store.delete_view(caller.user_id, ViewKind::Dashboard, path.id.0, actor).await? {
+            return Ok(Done("Dashboard deleted"));
+        }
+        Err(refusal(&ask.state, &caller, ViewKind::Dashboard, path.id.0).await)
+    })
+    .await
 }

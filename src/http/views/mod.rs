@@ -4,6 +4,7 @@ pub(super) mod dashboards;
 mod definition;
 mod layout;
 mod out;
+mod shared;
 
 use actix_web::web::Json;
 use deserr::Deserr;
@@ -18,9 +19,10 @@ use super::extract::{self, CallerAt, Checked, IdPath, NoQuery, SignedIn};
 use super::path::at;
 use super::reply::{Done, Listed, fault_of};
 use super::task::run_detached;
-use crate::store::{NewView, ViewKind, ViewPatch};
+use crate::store::{NewView, SharedWith, ViewKind, ViewPatch};
 use definition::DefinitionIn;
 use out::ViewOut;
+use shared::{Audience, for_reader, refusal};
 
 /// The longest definition that is saved, in bytes.
 const MAX_DEFINITION: usize = 16 * 1024;
@@ -32,6 +34,9 @@ pub struct ViewIn {
     #[deserr(default)]
     description: Option<Description>,
     definition: DefinitionIn,
+    /// Who else may see the view. Defaults to `nobody`.
+    #[deserr(default)]
+    shared_with: Option<Audience>,
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
@@ -43,61 +48,78 @@ pub struct ViewPatchIn {
     description: Clearable<Description>,
     #[deserr(default)]
     definition: Option<DefinitionIn>,
+    /// Who else may see the view.
+    #[deserr(default)]
+    shared_with: Option<Audience>,
 }
 
-/// List your views
+/// List views
 ///
-/// Sorted by name.
+/// Your own and those that others share with you, sorted by name.
 #[api_v2_operation(tags(Views), operation_id = "list_views")]
 pub async fn list(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<ViewOut>, ApiError> {
-    let owner_id = ask.state.accounts.access.views_of(&ask.subject.caller);
-    let found = ask.state.store.list_views(owner_id, ViewKind::View, ask.query.into()).await?;
-    Ok(Listed { items: found.items.into_iter().map(ViewOut::from).collect(), total: found.total })
+    let caller = &ask.subject.caller;
+    let reader = ask.state.accounts.access.views(caller);
+    let found = ask.state.store.list_views(&reader, ViewKind::View, ask.query.into()).await?;
+    Ok(Listed { items: for_reader(&ask.state, caller, found.items).await?, total: found.total })
 }
 
 /// Save a view
 ///
-/// A view is a chart of series of your servers: what `GET /metrics/fleet/series` is asked, with a name. Only you see it.
+/// A view is a chart of series of your servers: what `GET /metrics/fleet/series` is asked, with a name.
+/// `shared_with` lets others see it, who see the same series of their own servers.
 #[api_v2_operation(tags(Views), operation_id = "create_view")]
 pub async fn create(ask: Checked<SignedIn, NoQuery, extract::Json<ViewIn>>) -> Result<CreatedJson<ViewOut>, ApiError> {
     let (SignedIn { caller, actor }, extract::Json(input)) = (ask.subject, ask.body);
     let new = NewView {
-        owner_id: ask.state.accounts.access.views_of(&caller),
+        owner_id: caller.user_id,
         kind: ViewKind::View,
         name: input.name.0,
         description: input.description.map(|Description(text)| text).unwrap_or_default(),
         definition: short("definition", input.definition.text())?,
+        shared_with: input.shared_with.map_or(SharedWith::Nobody, |Audience(audience)| audience),
     };
-    run_detached(async move { Ok(CreatedJson(ask.state.store.create_view(new, actor).await?.into())) }).await
+    run_detached(async move {
+        let made = ask.state.store.create_view(new, actor).await?;
+        Ok(CreatedJson(ViewOut::own(made, &caller)))
+    })
+    .await
 }
 
 /// Get a view
+///
+/// `servers` of a view of somebody else names only servers that are yours; `hidden_servers` is the number of the others.
 #[api_v2_operation(tags(Views), operation_id = "read_view")]
 pub async fn read(ask: Checked<CallerAt<IdPath>>) -> Result<Json<ViewOut>, ApiError> {
     let CallerAt { caller, path, .. } = ask.subject;
-    let owner_id = ask.state.accounts.access.views_of(&caller);
-    let found = ask.state.store.find_view(owner_id, ViewKind::View, path.id.0).await?;
-    Ok(Json(found.ok_or_else(not_found)?.into()))
+    let reader = ask.state.accounts.access.views(&caller);
+    let found = ask.state.store.find_view(&reader, ViewKind::View, path.id.0).await?;
+    let shown = for_reader(&ask.state, &caller, vec![found.ok_or_else(not_found)?]).await?.pop();
+    Ok(Json(shown.ok_or_else(not_found)?))
 }
 
 /// Change a view
 ///
-/// Changes the given fields; null clears the description. A definition is replaced as a whole.
+/// Changes the given fields; null clears the description. A definition is replaced as a whole. Only the owner may change a
+/// view that is shared.
 #[api_v2_operation(tags(Views), operation_id = "update_view")]
 pub async fn update(
     ask: Checked<CallerAt<IdPath>, NoQuery, extract::Json<ViewPatchIn>>,
 ) -> Result<Json<ViewOut>, ApiError> {
     let (CallerAt { caller, actor, path }, extract::Json(input)) = (ask.subject, ask.body);
-    let owner_id = ask.state.accounts.access.views_of(&caller);
     let definition = input.definition.map(|definition| short("definition", definition.text())).transpose()?;
     let patch = ViewPatch {
         name: input.name.map(|Name(name)| name),
         description: input.description.change(|Description(text)| text),
         definition,
+        shared_with: input.shared_with.map(|Audience(audience)| audience),
     };
     run_detached(async move {
-        let changed = ask.state.store.update_view(owner_id, ViewKind::View, path.id.0, patch, actor).await?;
-        Ok(Json(changed.ok_or_else(not_found)?.into()))
+        let changed = ask.state.store.update_view(caller.user_id, ViewKind::View, path.id.0, patch, actor).await?;
+        match changed {
+            Some(view) => Ok(Json(ViewOut::own(view, &caller))),
+            None => Err(refusal(&ask.state, &caller, ViewKind::View, path.id.0).await),
+        }
     })
     .await
 }
@@ -108,10 +130,13 @@ pub async fn update(
 #[api_v2_operation(tags(Views), operation_id = "delete_view")]
 pub async fn delete(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
-    let owner_id = ask.state.accounts.access.views_of(&caller);
-    let deleted =
-        run_detached(async move { Ok(ask.state.store.delete_view(owner_id, ViewKind::View, path.id.0, actor).await?) });
-    if deleted.await? { Ok(Done("View deleted")) } else { Err(not_found()) }
+    run_detached(async move {
+        if ask.state.store.delete_view(caller.user_id, ViewKind::View, path.id.0, actor).await? {
+            return Ok(Done("View deleted"));
+        }
+        Err(refusal(&ask.state, &caller, ViewKind::View, path.id.0).await)
+    })
+    .await
 }
 
 /// Returns the text of a definition, unless it is too long.

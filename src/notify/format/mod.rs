@@ -9,6 +9,7 @@ mod email;
 mod gotify;
 mod limit;
 mod ntfy;
+mod push;
 mod slack;
 mod teams;
 mod telegram;
@@ -21,6 +22,7 @@ use serde_json::Value;
 use signalbox_protocol::Timestamp;
 
 pub use ntfy::topic_of;
+pub use push::{Push, check_endpoint};
 
 use super::channel::Settings;
 use super::message::Message;
@@ -31,16 +33,20 @@ use text::MessageText;
 pub enum Outgoing {
     Request(Request),
     Mail(Mail),
+    /// Becomes a request by encryption, with other bytes at each attempt.
+    Push(Push),
 }
 
-/// A POST request with a JSON body.
+/// A POST request, with a JSON body unless its headers name another type.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Request {
     pub url: String,
     pub headers: Vec<(&'static str, String)>,
     /// Headers that only the origin of `url` gets, never the target of a redirect.
     pub secrets: Vec<(&'static str, String)>,
-    pub body: String,
+    pub body: Vec<u8>,
+    /// The statuses that mean that this receiver is gone for good.
+    pub gone: &'static [u16],
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +64,10 @@ pub enum Unfit {
     Url,
     #[error("the URL must end with a topic: 1 to 64 letters, digits, - and _")]
     Topic,
+    #[error("the address must begin with https://")]
+    Insecure,
+    #[error("the keys are not those of a browser's subscription")]
+    Subscription,
 }
 
 /// Renders a message for a channel. `now` is the time of this attempt, which a webhook's signature covers; everything else
@@ -72,6 +82,9 @@ pub fn render(
     let told = MessageText::new(message, public_url);
     let request = match settings {
         Settings::Email { to } => return Ok(Outgoing::Mail(email::mail(to, &told))),
+        Settings::Push { endpoint, p256dh, auth } => {
+            return push::push(endpoint, p256dh, auth, message, &told).map(Outgoing::Push);
+        }
         Settings::Webhook { url, secret } => webhook::request(url, secret, message, &told, now),
         Settings::Slack { url } => Request::to(url, &slack::body(&told)),
         Settings::Discord { url } => Request::to(url, &discord::body(&told)),
@@ -85,6 +98,7 @@ pub fn render(
 
 impl Request {
     fn to(url: impl Into<String>, body: &Value) -> Self {
-        Self { url: url.into(), headers: Vec::new(), secrets: Vec::new(), body: body.to_string() }
+        let body = body.to_string().into_bytes();
+        Self { url: url.into(), headers: Vec::new(), secrets: Vec::new(), body, gone: &[] }
     }
 }

@@ -76,7 +76,13 @@ fn test_item() -> Item {
 }
 
 fn message(items: Vec<Item>) -> Message {
-    Message { id: MESSAGE, at: at("2026-11-21T09:35:00.250Z"), channel: "Night shift".to_owned(), items }
+    Message {
+        id: MESSAGE,
+        at: at("2026-11-21T09:35:00.250Z"),
+        channel: "Night shift".to_owned(),
+        items,
+        open_alerts: None,
+    }
 }
 
 fn one() -> Message {
@@ -91,14 +97,14 @@ fn told(message: &Message) -> MessageText {
 fn request(settings: &Settings, message: &Message) -> Request {
     match render(settings, message, Some(PUBLIC_URL), at("2026-11-21T09:40:00Z")) {
         Ok(Outgoing::Request(request)) => request,
-        Ok(Outgoing::Mail(_)) => panic!("a mail"),
+        Ok(Outgoing::Mail(_) | Outgoing::Push(_)) => panic!("no request"),
         Err(unfit) => panic!("{unfit}"),
     }
 }
 
 #[track_caller]
 fn body(settings: &Settings, message: &Message) -> Value {
-    serde_json::from_str(&request(settings, message).body).unwrap()
+    serde_json::from_slice(&request(settings, message).body).unwrap()
 }
 
 #[track_caller]
@@ -132,6 +138,15 @@ fn ntfy() -> Settings {
 
 fn gotify() -> Settings {
     Settings::Gotify { url: "https://gotify.example.com/".to_owned(), token: "Asecret".to_owned() }
+}
+
+/// The subscription of RFC 8291, appendix A.
+fn push() -> Settings {
+    Settings::Push {
+        endpoint: "https://push.example.com/send/secret".to_owned(),
+        p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4".to_owned(),
+        auth: "BTBZMqHH6r4Tts7J_aSIgg".to_owned(),
+    }
 }
 
 fn webhook() -> Settings {

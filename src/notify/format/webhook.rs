@@ -43,11 +43,11 @@ fn text(told: &MessageText) -> String {
     format!("{}\n{}", told.headline, lines.join("\n"))
 }
 
-pub(super) fn sign(secret: &str, timestamp: &str, body: &str) -> String {
+pub(super) fn sign(secret: &str, timestamp: &str, body: &[u8]) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let mut context = hmac::Context::with_key(&key);
     context.update(timestamp.as_bytes());
     context.update(b".");
-    context.update(body.as_bytes());
+    context.update(body);
     hex(context.sign().as_ref())
 }

@@ -10,8 +10,10 @@ use super::Wiring;
 use crate::alerts::{self, Alerts};
 use crate::clock::{Clock, Lead};
 use crate::cluster::Cluster;
+use crate::cluster::change_feed::AuditTailer;
 use crate::cluster::sole::Sole;
 use crate::commands::{self, Jobs};
+use crate::effects;
 use crate::feeds::Feeds;
 use crate::fleet::Fleet;
 use crate::notify::senders::{OnlySender, Senders};
@@ -22,6 +24,8 @@ use crate::store::Store;
 /// There is no other instance.
 pub(super) struct Alone {
     cluster: Cluster,
+    /// The last entry of the audit log when this instance started.
+    seq_at_start: i64,
 }
 
 impl Alone {
@@ -35,7 +39,7 @@ impl Alone {
         };
         // Sessions in the database are leftovers of an earlier process.
         store.forget_sessions().await?;
-        Ok(Self { cluster })
+        Ok(Self { cluster, seq_at_start: store.audit_head().await?.seq })
     }
 }
 
@@ -72,5 +76,12 @@ impl Wiring for Alone {
         Duration::ZERO
     }
 
-    fn keep(&self, _: &State) {}
+    fn keep(&self, state: &State) {
+        let follower = AuditTailer::from(state.store.clone(), self.seq_at_start);
+        let followed = state.clone();
+        actix_web::rt::spawn(follower.keep_beside(move |change| {
+            let state = followed.clone();
+            actix_web::rt::spawn(async move { effects::apply(&state, change).await });
+        }));
+    }
 }

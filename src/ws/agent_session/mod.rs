@@ -375,6 +375,7 @@ impl Handler<Order> for AgentSession {
             Order::Close(SessionEnd::KeyRevoked) => self.end(close::UNAUTHORIZED, "the key was revoked", ctx),
             Order::Close(SessionEnd::ServerDeleted) => self.end(close::SERVER_DELETED, "the server was deleted", ctx),
             Order::Close(SessionEnd::Restarting) => self.end(close::RESTARTING, "the service restarts", ctx),
+            Order::Close(SessionEnd::Moved) => self.end(close::RESTARTING, "the server has another owner", ctx),
             Order::Close(SessionEnd::Silent) => self.end(1001, "silent for too long", ctx),
         }
     }

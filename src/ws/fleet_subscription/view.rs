@@ -8,21 +8,21 @@ use signalbox_protocol::frontend::{FleetServer, ServerStatus};
 use uuid::Uuid;
 
 use crate::fleet::{Fleet, ServerView};
-use crate::store::{OwnServer, Store, StoreError};
+use crate::store::{Store, StoreError, Visibility, VisibleServer};
 
 /// Servers in one message: some 150 kB. More servers take several messages.
 pub const AT_ONCE: usize = 500;
 
-/// The list of an owner's servers, and when it was queried: anything heard later is newer.
-pub struct OwnServers {
-    pub records: Vec<OwnServer>,
+/// The list of the visible servers, and when it was queried: anything heard later is newer.
+pub struct VisibleServers {
+    pub records: Vec<VisibleServer>,
     pub asked_at: Instant,
 }
 
-impl OwnServers {
-    pub async fn read(store: &Store, owner_id: Uuid) -> Result<Self, StoreError> {
+impl VisibleServers {
+    pub async fn read(store: &Store, visible: &Visibility) -> Result<Self, StoreError> {
         let asked_at = Instant::now();
-        Ok(Self { records: store.own_servers(owner_id).await?, asked_at })
+        Ok(Self { records: store.visible_servers(visible).await?, asked_at })
     }
 }
 
@@ -30,11 +30,12 @@ impl OwnServers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missing {
     pub server_id: Uuid,
+    pub owner_id: Uuid,
     /// The time in the database.
     pub last_seen_at: Option<Timestamp>,
 }
 
-/// All servers of an owner, and which of them have news to send.
+/// All visible servers, and which of them have news to send.
 #[derive(Default)]
 pub struct View {
     /// By id.
@@ -46,7 +47,7 @@ pub struct View {
 }
 
 struct ViewedServer {
-    record: OwnServer,
+    record: VisibleServer,
     /// `None` if nothing was sent about it yet.
     told: Option<SentState>,
     is_due: bool,
@@ -74,14 +75,14 @@ impl View {
     }
 
     /// Takes a newly read list. Returns whether it differs from the previous one.
-    pub fn replace(&mut self, OwnServers { records, asked_at }: OwnServers) -> bool {
+    pub fn replace(&mut self, VisibleServers { records, asked_at }: VisibleServers) -> bool {
         self.asked_at = Some(asked_at);
-        let marks = |it: &OwnServer| (it.id, it.updated_at);
+        let marks = |it: &VisibleServer| (it.id, it.updated_at);
         let is_other = !self.servers.iter().map(|it| marks(&it.record)).eq(records.iter().map(marks));
         let mut told: HashMap<Uuid, Option<SentState>> =
             self.servers.drain(..).map(|it| (it.record.id, it.told)).collect();
         let watched =
-            |record: OwnServer| ViewedServer { record, told: told.remove(&record.id).flatten(), is_due: false };
+            |record: VisibleServer| ViewedServer { record, told: told.remove(&record.id).flatten(), is_due: false };
         self.servers = records.into_iter().map(watched).collect();
         // The indices have changed. Servers that were due are found again, because nothing was sent about them.
         self.due.clear();
@@ -129,7 +130,12 @@ impl View {
         let were_there = self.servers.iter().filter(|server| server.record.status != ServerStatus::Pending);
         let missing = were_there.map(|server| &server.record);
         let missing = missing.filter(|record| fleet.lacks_sample(record.id, record.last_seen_at));
-        missing.map(|record| Missing { server_id: record.id, last_seen_at: record.last_seen_at }).collect()
+        let of = |record: &VisibleServer| Missing {
+            server_id: record.id,
+            owner_id: record.owner_id,
+            last_seen_at: record.last_seen_at,
+        };
+        missing.map(of).collect()
     }
 }
 

@@ -56,6 +56,13 @@ pub struct Record {
     pub hash: Vec<u8>,
 }
 
+impl Record {
+    /// Whether the operator did it, with a command on the service's own machine.
+    pub fn is_of_command_line(&self) -> bool {
+        self.user_id.is_none() && self.username == super::COMMAND_LINE
+    }
+}
+
 /// The end of the log, as the log itself records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {

@@ -21,6 +21,20 @@ use chain::Record;
 pub mod action {
     /// A user was created.
     pub const USER_REGISTER: &str = "user.register";
+    /// An account was disabled.
+    pub const USER_DISABLE: &str = "user.disable";
+    /// An account was enabled again.
+    pub const USER_ENABLE: &str = "user.enable";
+    /// A user became an administrator.
+    pub const USER_PROMOTE: &str = "user.promote";
+    /// A user is no administrator any more.
+    pub const USER_DEMOTE: &str = "user.demote";
+    /// An account was deleted.
+    pub const USER_DELETE: &str = "user.delete";
+    /// Somebody was invited to make an account.
+    pub const INVITATION_CREATE: &str = "invitation.create";
+    /// An invitation was revoked.
+    pub const INVITATION_REVOKE: &str = "invitation.revoke";
     /// A user signed in, or tried to.
     pub const LOGIN: &str = "login";
     /// A user signed out.
@@ -41,6 +55,10 @@ pub mod action {
     pub const PASSKEY_DELETE: &str = "passkey.delete";
     /// The operator removed all second factors of a user.
     pub const SECOND_FACTOR_RESET: &str = "second_factor.reset";
+    /// A user linked an account of the identity provider to theirs.
+    pub const IDENTITY_LINK: &str = "identity.link";
+    /// A user removed such a link.
+    pub const IDENTITY_UNLINK: &str = "identity.unlink";
     /// A user changed their profile.
     pub const PROFILE_UPDATE: &str = "profile.update";
     /// A user changed their password.
@@ -53,6 +71,8 @@ pub mod action {
     pub const SERVER_UPDATE: &str = "server.update";
     /// A server was deleted.
     pub const SERVER_DELETE: &str = "server.delete";
+    /// A server went to another account, because its owner's was deleted.
+    pub const SERVER_TRANSFER: &str = "server.transfer";
     /// An API key was created.
     pub const API_KEY_CREATE: &str = "api_key.create";
     /// An API key was revoked.
@@ -77,6 +97,10 @@ pub mod action {
     pub const CONTAINER_UNPAUSE: &str = "container.unpause";
     /// A terminal was opened.
     pub const TERMINAL_OPEN: &str = "terminal.open";
+    /// A deploy or a note was written.
+    pub const EVENT_CREATE: &str = "event.create";
+    /// A deploy or a note was deleted.
+    pub const EVENT_DELETE: &str = "event.delete";
     /// An alert was acknowledged.
     pub const ALERT_ACKNOWLEDGE: &str = "alert.acknowledge";
     /// A note was added to an alert.
@@ -115,10 +139,24 @@ pub mod action {
     pub const DASHBOARD_UPDATE: &str = "dashboard.update";
     /// A dashboard was deleted.
     pub const DASHBOARD_DELETE: &str = "dashboard.delete";
+    /// Somebody was granted a role on servers.
+    pub const GRANT_CREATE: &str = "grant.create";
+    /// A grant ended.
+    pub const GRANT_DELETE: &str = "grant.delete";
+    /// A team was created.
+    pub const TEAM_CREATE: &str = "team.create";
+    /// A team was renamed.
+    pub const TEAM_UPDATE: &str = "team.update";
+    /// A team was deleted.
+    pub const TEAM_DELETE: &str = "team.delete";
+    /// Somebody was added to a team.
+    pub const TEAM_MEMBER_ADD: &str = "team.member_add";
+    /// Somebody was removed from a team, or left it.
+    pub const TEAM_MEMBER_REMOVE: &str = "team.member_remove";
 }
 
 /// The name of an operator on the service's own machine. No user can have it, because it has a space.
-const COMMAND_LINE: &str = "command line";
+pub(super) const COMMAND_LINE: &str = "command line";
 
 /// The name of the service itself.
 const SERVICE: &str = "the service";

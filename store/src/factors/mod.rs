@@ -26,6 +26,8 @@ pub enum Means {
     Otp,
     /// A passkey, which checked who uses it.
     Passkey,
+    /// The identity provider, whose own factors are not known here.
+    Provider,
 }
 
 impl Means {
@@ -37,13 +39,14 @@ impl Means {
             Self::PasswordRecoveryCode => "password_recovery_code",
             Self::Otp => "otp",
             Self::Passkey => "passkey",
+            Self::Provider => "provider",
         }
     }
 
     /// Whether it proves a second factor.
     pub fn has_second_factor(self) -> bool {
         match self {
-            Self::Password => false,
+            Self::Password | Self::Provider => false,
             Self::PasswordOtp | Self::PasswordRecoveryCode | Self::Otp | Self::Passkey => true,
         }
     }
@@ -84,13 +87,16 @@ impl Store {
         factors_of(&self.read, user_id).await
     }
 
-    /// Notes that a user has proved who they are.
-    pub async fn prove(&self, proof: Proof, entry: Entry) -> Result<(), StoreError> {
+    /// Notes that a user has proved who they are. False when the login has ended.
+    pub async fn prove(&self, proof: Proof, entry: Entry) -> Result<bool, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            proved(&transaction, proof).await?;
+            if !proved(&transaction, proof).await? {
+                return Ok(false);
+            }
             record_in(&transaction, entry.clone().detail(json!({ "means": proof.means.word() }))).await?;
-            Ok(transaction.commit().await?)
+            transaction.commit().await?;
+            Ok(true)
         })
         .await
     }
@@ -129,14 +135,14 @@ async fn factors_of(connection: &impl ConnectionTrait, user_id: Uuid) -> Result<
     })
 }
 
-/// Notes in a login that its user has proved who they are.
-async fn proved(connection: &impl ConnectionTrait, proof: Proof) -> Result<(), StoreError> {
+/// Notes in a login that its user has proved who they are. False when it has ended, as all do when an account is disabled.
+async fn proved(connection: &impl ConnectionTrait, proof: Proof) -> Result<bool, StoreError> {
     let mut update = login::Entity::update_many().col_expr(login::Column::ProvedAt, Millis::from(proof.now).into());
     if proof.means.has_second_factor() {
         update = update.col_expr(login::Column::SecondFactor, true.into());
     }
-    update.filter(login::Column::Id.eq(proof.login_id)).exec(connection).await?;
-    Ok(())
+    let updated = update.filter(login::Column::Id.eq(proof.login_id)).exec(connection).await?;
+    Ok(updated.rows_affected > 0)
 }
 
 async fn forget_codes(connection: &impl ConnectionTrait, user_id: Uuid) -> Result<(), StoreError> {

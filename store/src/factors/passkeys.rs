@@ -69,6 +69,8 @@ pub enum Answered<T> {
     Spent,
     /// The authenticator's count did not grow: there is a copy of it. Or the passkey is gone.
     CountedBack,
+    /// The account is disabled or deleted, or the login has ended.
+    Gone,
     /// A passkey with the same id exists.
     Known,
     /// The user has [`MAX_PASSKEYS`].
@@ -113,7 +115,9 @@ impl Store {
                     _ => Err(error.into()),
                 };
             }
-            proved(&transaction, proof).await?;
+            if !proved(&transaction, proof).await? {
+                return Ok(Answered::Gone);
+            }
             record_in(&transaction, entry(action::PASSKEY_CREATE, actor.clone(), &passkey)).await?;
             transaction.commit().await?;
             Ok(Answered::Done(passkey.clone()))
@@ -161,9 +165,16 @@ impl Store {
                 return Ok(Answered::CountedBack);
             }
             let login = match &signed {
-                Signed::In(new) => Some(logins::insert(&transaction, new).await?),
+                Signed::In(new) => {
+                    if !logins::admit(&transaction, new).await? {
+                        return Ok(Answered::Gone);
+                    }
+                    Some(logins::insert(&transaction, new).await?)
+                }
                 Signed::Proof(proof, entry) => {
-                    proved(&transaction, *proof).await?;
+                    if !proved(&transaction, *proof).await? {
+                        return Ok(Answered::Gone);
+                    }
                     let detail = json!({ "means": proof.means.word() });
                     record_in(&transaction, Entry::clone(entry).detail(detail)).await?;
                     None

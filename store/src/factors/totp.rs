@@ -83,7 +83,7 @@ impl Store {
     }
 
     /// Turns on the authenticator app whose secret is still `sealed`, with a code of this step, and gives the user new
-    /// recovery codes. False when another request was first.
+    /// recovery codes. False when another request was first, or the login has ended.
     pub async fn confirm_totp(
         &self,
         sealed: &[u8],
@@ -110,7 +110,9 @@ impl Store {
             let rows = codes.iter().map(|digest| recovery_code::Model { user_id, digest: digest.clone() });
             let rows = rows.map(|code| code.into_active_model().reset_all());
             recovery_code::Entity::insert_many(rows).exec_without_returning(&transaction).await?;
-            proved(&transaction, proof).await?;
+            if !proved(&transaction, proof).await? {
+                return Ok(false);
+            }
             record_in(&transaction, entry.clone()).await?;
             transaction.commit().await?;
             Ok(true)

@@ -3,9 +3,9 @@
 
 use entity::{
     alert, alert_bucket, alert_count, alert_event, alert_threshold, api_key, audit_entry, audit_head, claim, clock,
-    command, command_batch, history_block, history_journal, history_piece, login, notification, notification_channel,
-    passkey, recovery_code, sample, series_help, server, server_event, server_tag, silence, spent_challenge, totp,
-    user, view,
+    command, command_batch, external_identity, external_login, grant, history_block, history_journal, history_piece,
+    invitation, login, logout_token, notification, notification_channel, passkey, recovery_code, sample, series_help,
+    server, server_event, server_tag, silence, spent_challenge, team, team_member, totp, user, view,
 };
 use sea_orm::sea_query::ColumnType;
 use sea_orm::{ColumnTrait, EntityTrait, IdenStatic, Iterable, PrimaryKeyToColumn};
@@ -119,8 +119,15 @@ pub(super) fn all() -> Vec<Table> {
         Table::of::<recovery_code::Entity>(Moved, SHORT),
         Table::of::<passkey::Entity>(Moved, SHORT),
         Table::of::<spent_challenge::Entity>(Moved, SHORT),
+        Table::of::<invitation::Entity>(Moved, SHORT),
+        Table::of::<external_identity::Entity>(Moved, LONG),
+        Table::of::<external_login::Entity>(Moved, SHORT),
+        Table::of::<logout_token::Entity>(Moved, SHORT),
         Table::of::<server::Entity>(Moved, SHORT),
         Table::of::<server_tag::Entity>(Moved, SHORT),
+        Table::of::<team::Entity>(Moved, SHORT),
+        Table::of::<team_member::Entity>(Moved, SHORT),
+        Table::of::<grant::Entity>(Moved, SHORT),
         Table::of::<api_key::Entity>(Moved, SHORT),
         Table::of::<series_help::Entity>(Moved, SHORT),
         Table::of::<server_event::Entity>(Moved, SHORT),

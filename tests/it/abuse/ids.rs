@@ -26,9 +26,9 @@ async fn a_foreign_server_is_looked_for_as_one_that_is_nobodys() {
     // From here on an answer cannot come from the database.
     state.store.clone().close().await;
 
-    assert!(state.accounts.access.server(&alice, server_id, Action::Read).await.is_ok());
+    assert!(state.accounts.access.server(&alice, server_id, Action::See).await.is_ok());
     for id in [server_id, Uuid::now_v7()] {
-        let answer = state.accounts.access.server(&mallory, id, Action::Read).await;
+        let answer = state.accounts.access.server(&mallory, id, Action::See).await;
         assert!(matches!(answer, Err(AccessError::Store(_))), "{answer:?}");
     }
 }

@@ -147,6 +147,35 @@ async fn a_removed_passkey_signs_nobody_in() {
 }
 
 #[actix_web::test]
+async fn a_disabled_account_has_no_way_in() {
+    let service = TestService::start().await;
+    let (admin, eve) = (service.register("admin").await, service.register("eve").await);
+    let mut device = add_passkey(&service, &eve).await;
+    let (app, codes) = set_up_app(&service, &eve).await;
+    let users = service.client.get("/users").query(&[("q", "eve")]).bearer(&admin.token).expect(200).await;
+    let change = |disabled: bool| {
+        let path = format!("/users/{}", text_of(&users[0]["id"]));
+        service.client.put(path).bearer(&admin.token).json(json!({"disabled": disabled}))
+    };
+
+    change(true).expect(200).await;
+
+    assert_eq!(users[0]["second_factor"], json!({"totp": true, "passkeys": 1}));
+    passkey_login(&service, &mut device).await.expect_error(401, "invalid_credentials").await;
+    for otp in [None, Some(app.code(0)), Some(codes[0].clone())] {
+        login(&service, "eve", otp.as_deref()).expect_error(401, "invalid_credentials").await;
+    }
+    let proof = service.client.post("/auth/step-up").bearer(&eve.token).json(json!({"otp": app.code(0)}));
+    proof.expect_error(401, "token_revoked").await;
+    change(false).expect(200).await;
+    let tokens = passkey_login(&service, &mut device).await.expect(200).await;
+    assert_eq!(factors_of(&service, &in_session(&eve, &tokens)).await["recovery_codes_left"], 10);
+    let users = service.client.get("/users").query(&[("q", "eve")]).bearer(&admin.token).expect(200).await;
+    let shown = service.client.get("/auth/sessions").bearer(&in_session(&eve, &tokens).token).expect(200).await;
+    assert_eq!(users[0]["last_login_at"], shown[0]["created_at"]);
+}
+
+#[actix_web::test]
 async fn a_service_without_a_name_says_so() {
     let named = |public_url: Option<&'static str>| async move {
         let service = TestService::start_with(|config| {

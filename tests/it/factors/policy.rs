@@ -9,7 +9,7 @@ use super::{add_passkey, execute, in_session, login, passkey_login, set_up_app};
 use crate::support::command_line::{run, signalbox};
 use crate::support::rest::Call;
 use crate::support::socket::Socket;
-use crate::support::{Account, PASSWORD, TestService};
+use crate::support::{Account, PASSWORD, TestService, text_of};
 
 /// The answers of some routes and sockets: (open, others, sockets).
 async fn answers(service: &TestService, account: &Account) -> (Vec<u16>, Vec<u16>, Vec<u16>) {
@@ -142,6 +142,57 @@ async fn commands_terminals_and_keys_need_a_recent_proof() {
     run().expect_error(403, "step_up_required").await;
     prove(json!({"password": PASSWORD})).expect(200).await;
     assert_eq!(guarded(&service, &old, &server).await, [400, 201, 201, 200, 101]);
+}
+
+#[actix_web::test]
+async fn sharing_and_accounts_need_a_recent_proof() {
+    let service = TestService::start_with(|config| config.step_up = Some(STEP_UP)).await;
+    let (ada, eve) = (service.register("ada").await, service.register("eve").await);
+    let server = service.server(&ada, "web-1").await.to_string();
+    let client = &service.client;
+    let team = client.post("/teams").bearer(&ada.token).json(json!({"name": "ops"})).expect(201).await;
+    let team = format!("/teams/{}", text_of(&team["id"]));
+    let grant = json!({"subject": {"username": "eve"}, "scope": {"server_id": server}, "role": "viewer"});
+    let given = client.post("/grants").bearer(&ada.token).json(grant.clone()).expect(201).await;
+    let given = format!("/grants/{}", text_of(&given["id"]));
+    let invited = client.post("/users/invitations").bearer(&ada.token).json(json!({})).expect(201).await;
+    let invited = format!("/users/invitations/{}", text_of(&invited["id"]));
+    let user = client.get("/auth/me").bearer(&eve.token).expect(200).await;
+    let user = format!("/users/{}", text_of(&user["id"]));
+    execute(&service, "UPDATE logins SET proved_at = proved_at - 600000").await;
+    let old = service.sign_in(&ada).await;
+    let plain = service.sign_in(&eve).await;
+    execute(&service, "UPDATE logins SET proved_at = proved_at - 600000").await;
+
+    let changes = || {
+        [
+            client.post("/grants").json(grant.clone()),
+            client.delete(&given),
+            client.post("/teams").json(json!({"name": "dev"})),
+            client.put(&team).json(json!({"name": "operations"})),
+            client.put(format!("{team}/members/eve")),
+            client.delete(format!("{team}/members/eve")),
+            client.delete(&team),
+            client.post("/users/invitations").json(json!({})),
+            client.delete(&invited),
+            client.put(&user).json(json!({"is_admin": false})),
+            client.delete(&user),
+        ]
+    };
+    for call in changes() {
+        call.bearer(&old.token).expect_error(403, "step_up_required").await;
+    }
+    // Rights come first.
+    client.delete(&user).bearer(&plain.token).expect_error(403, "forbidden").await;
+    client.get("/grants").bearer(&old.token).expect(200).await;
+    client.get("/users").bearer(&old.token).expect(200).await;
+
+    let prove = client.post("/auth/step-up").bearer(&old.token).json(json!({"password": PASSWORD}));
+    prove.expect(200).await;
+    for call in changes() {
+        let status = call.bearer(&old.token).send().await.status;
+        assert!([200, 201].contains(&status), "{status}");
+    }
 }
 
 #[actix_web::test]

@@ -183,3 +183,77 @@ async fn one_of_those_who_register_first_at_once_is_the_administrator() {
     }
     assert_eq!(administrators, 1);
 }
+
+/// A second account, of the scene's first administrator, and its tokens.
+async fn another(scene: &Scene) -> (String, OtherSession) {
+    let made = scene.client(A).post("/auth/register").json(registration("colleague")).expect(201).await;
+    let (token, refresh_token) = (text_of(&made["access_token"]), text_of(&made["refresh_token"]));
+    (text_of(&made["user"]["id"]), OtherSession { token, refresh_token })
+}
+
+#[actix_web::test]
+async fn disabling_at_one_ends_sessions_and_sockets_at_the_others() {
+    let scene = Scene::start().await;
+    let (id, session) = another(&scene).await;
+    let address = scene.cluster.address(C);
+    let pass = crate::support::dashboard::Pass::Header(&session.token);
+    let mut socket = crate::support::dashboard::Dashboard::open(address, "/api/v1/ws/fleet", pass, &[]).await.unwrap();
+    me(&scene, B, &session.token).expect(200).await;
+
+    let path = format!("/users/{id}");
+    let disable = scene.client(A).put(&path).bearer(&scene.prepared.token).json(json!({"disabled": true}));
+    disable.expect(200).await;
+
+    socket.expect_close(4401).await;
+    for instance in [B, C] {
+        until_refused(&scene, instance, &session.token).await;
+        let answer = refresh(&scene, instance, &session.refresh_token).await;
+        assert_eq!(answer.status, 401, "{answer}");
+        let login = [("username", "colleague"), ("password", PASSWORD)];
+        scene.client(instance).post("/auth/login").form(&login).expect_error(401, "invalid_credentials").await;
+    }
+}
+
+#[actix_web::test]
+async fn a_demoted_administrator_is_none_at_the_others() {
+    let scene = Scene::start().await;
+    let (id, session) = another(&scene).await;
+    let change = |body| scene.client(A).put(format!("/users/{id}")).bearer(&scene.prepared.token).json(body);
+    change(json!({"is_admin": true})).expect(200).await;
+    eventually("B knows the administrator", async || {
+        (scene.client(B).get("/users").bearer(&session.token).send().await.status == 200).then_some(())
+    })
+    .await;
+
+    change(json!({"is_admin": false})).expect(200).await;
+
+    eventually("B knows the administrator no more", async || {
+        (scene.client(B).get("/users").bearer(&session.token).send().await.status == 403).then_some(())
+    })
+    .await;
+}
+
+#[actix_web::test]
+async fn agents_at_another_instance_follow_their_server_to_its_new_owner() {
+    let scene = Scene::start().await;
+    let (id, session) = another(&scene).await;
+    let body = json!({"name": "web-9", "host": "192.0.2.9"});
+    let server = scene.client(A).post("/servers").bearer(&session.token).json(body).expect(201).await;
+    let key = json!({"server_id": server["id"], "name": "agent"});
+    let key = scene.client(A).post("/api-keys").bearer(&session.token).json(key).expect(201).await;
+    let address = scene.cluster.address(B);
+    let mut agent = crate::support::agent::FakeAgent::online(address, &text_of(&key["key"])).await;
+
+    let owner = scene.client(A).get("/auth/me").bearer(&scene.prepared.token).expect(200).await;
+    let path = format!("/users/{id}?servers_to={}", text_of(&owner["id"]));
+    scene.client(A).delete(path).bearer(&scene.prepared.token).expect(200).await;
+
+    agent.expect_close(1012).await;
+    let _agent = crate::support::agent::FakeAgent::online(address, &text_of(&key["key"])).await;
+    eventually("C shows the server online to its new owner", async || {
+        let path = format!("/servers/{}", text_of(&server["id"]));
+        let answer = scene.client(C).get(path).bearer(&scene.prepared.token).send().await;
+        (answer.status == 200 && answer.json()["status"] == "online").then_some(())
+    })
+    .await;
+}

@@ -22,6 +22,8 @@ mod rolling;
 mod secured;
 mod servers;
 mod sessions;
+mod sharing;
+mod single_sign_on;
 mod streams;
 mod versions;
 

@@ -268,6 +268,10 @@ impl Deliver for Fake {
         })
     }
 
+    fn push_key(&self) -> Option<&str> {
+        None
+    }
+
     fn check_url(&self, _: &str) -> Result<(), String> {
         Ok(())
     }

@@ -34,7 +34,7 @@ pub(super) fn sending(scene: &Scene, server: Option<&MailServer>, pace: Pace) ->
         from: "signalbox@example.com".to_owned(),
     });
     let networks = vec!["127.0.0.0/8".parse().unwrap()];
-    let sender = SenderConfig { networks, ca_file: None, smtp, public_url: None, limits: pace.limits };
+    let sender = SenderConfig { networks, ca_file: None, smtp, push_key: None, public_url: None, limits: pace.limits };
     Notifier::start(Parts {
         store: scene.store.clone(),
         sealer: sealer(KEY),

@@ -1,7 +1,7 @@
 //! `/servers/availability`: the last hours of many servers, as bars.
 
 use serde_json::{Value, json};
-use signalbox::store::{NewServerEvent, Store};
+use signalbox::store::{NewServerEvent, Store, Visibility};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -130,7 +130,11 @@ async fn the_store_reads_no_events_of_a_server_of_somebody_else() {
     site.turn(site.server_id, "online", Timestamp::from_millis(1_000)).await;
     let (start, end) = (Timestamp::from_millis(2_000), Timestamp::from_millis(9_000));
 
-    let found = site.store().presence_of_servers(site.owner.id, &[theirs, site.server_id], start, end).await.unwrap();
+    let found = site
+        .store()
+        .presence_of_servers(&Visibility::of_owner(site.owner.id), &[theirs, site.server_id], start, end)
+        .await
+        .unwrap();
 
     assert_eq!(found.into_keys().collect::<Vec<_>>(), [site.server_id]);
 }

@@ -21,6 +21,7 @@ pub mod nats;
 pub mod port;
 pub mod process;
 pub mod proxy;
+pub mod push;
 pub mod raw;
 pub mod receiver;
 pub mod rest;
@@ -43,11 +44,10 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use actix_web::rt::System;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use signalbox::config::Config;
-use signalbox::startup::Application;
+use signalbox::startup::{self, Application};
 use signalbox::state::State;
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -100,7 +100,7 @@ impl TestService {
         let (ended, stopped) = mpsc::channel();
 
         let thread = std::thread::spawn(move || {
-            let outcome = System::new().block_on(serve(config, ready, until_stop));
+            let outcome = startup::in_system(serve(config, ready, until_stop));
             // Nobody receives it when the test gave up waiting.
             let _ = ended.send(outcome);
         });

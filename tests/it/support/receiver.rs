@@ -19,7 +19,9 @@ pub struct ReceivedRequest {
     pub method: String,
     pub path: String,
     headers: Vec<(String, String)>,
+    /// Empty if the bytes are no text.
     pub body: String,
+    pub bytes: Vec<u8>,
 }
 
 impl ReceivedRequest {
@@ -87,6 +89,13 @@ impl Receiver {
 
     pub async fn tls(acceptor: TlsAcceptor, reaction: Reaction) -> Self {
         Self::listen("127.0.0.1:0", Some(acceptor), Arc::new(move |_: &ReceivedRequest| reaction.clone())).await
+    }
+
+    pub async fn tls_with(
+        acceptor: TlsAcceptor,
+        react: impl Fn(&ReceivedRequest) -> Reaction + Send + Sync + 'static,
+    ) -> Self {
+        Self::listen("127.0.0.1:0", Some(acceptor), Arc::new(react)).await
     }
 
     pub async fn at(address: &str, reaction: Reaction) -> Self {
@@ -212,11 +221,12 @@ async fn read(stream: &mut (impl AsyncBufReadExt + Unpin)) -> Option<ReceivedReq
         let (name, value) = line.split_once(": ").unwrap_or((&line, ""));
         headers.push((name.to_owned(), value.to_owned()));
     }
-    let mut taken = ReceivedRequest { method, path, headers, body: String::new() };
+    let mut taken = ReceivedRequest { method, path, headers, body: String::new(), bytes: Vec::new() };
     let length = taken.header("Content-Length").map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
-    taken.body = String::from_utf8(body).unwrap();
+    taken.body = String::from_utf8(body.clone()).unwrap_or_default();
+    taken.bytes = body;
     Some(taken)
 }
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { toggled, type Line } from './lines';
+import { peaked, toggled, type Line } from './lines';
 
 const line = (name: string): Line => ({ name, label: name, colour: '', column: { avg: [], min: [], max: [] } });
 const lines = [line('a'), line('b'), line('c')];
@@ -16,4 +16,14 @@ it('a line is seen alone, and then all are', () => {
 
   expect([...hidden]).toEqual(['b', 'c']);
   expect([...toggled(hidden, lines, 'a', true)]).toEqual([]);
+});
+
+it('lines of peaks have the greatest values, in the same arrays, so that live samples are added to both', () => {
+  const given = { ...line('a'), column: { avg: [2], min: [1], max: [9] } };
+  const [shown] = peaked([given]);
+  given.column.max.push(7);
+
+  expect(shown?.column).toEqual({ avg: [9, 7], min: [1], max: [9, 7] });
+  expect(shown?.isPeak).toBe(true);
+  expect(given.column.avg).toEqual([2]);
 });

@@ -14,6 +14,8 @@ export interface Line {
   hasBand?: boolean;
   /** Fills what is below it. */
   isFilled?: boolean;
+  /** Shows the greatest values in the place of means. */
+  isPeak?: boolean;
   isDashed?: boolean;
   /** How it was a day or a week before. */
   isFaint?: boolean;
@@ -54,4 +56,9 @@ export function toggled(hidden: ReadonlySet<string>, lines: Line[], name: string
   const next = new Set(hidden);
   if (!next.delete(name)) next.add(name);
   return next;
+}
+
+/** Lines of the greatest values in the place of means. What lies between the least and the greatest stays shaded. */
+export function peaked(lines: readonly Line[]): Line[] {
+  return lines.map((line) => ({ ...line, isPeak: true, column: { ...line.column, avg: line.column.max } }));
 }

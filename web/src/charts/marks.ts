@@ -11,6 +11,10 @@ export interface Mark {
   title: string;
   detail?: string;
   href?: string;
+  /** Who wrote it. */
+  by?: string;
+  /** The stored event, of what people wrote: it can be deleted. */
+  eventId?: string;
 }
 
 export const MARK_ICONS: Record<Mark['kind'], IconName> = {

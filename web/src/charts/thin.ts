@@ -29,6 +29,8 @@ interface Source {
   column: Column;
   /** Whether the least and the greatest are drawn. Of a line without them its peak is. */
   hasBand?: boolean;
+  /** Its peak is drawn before the band, too. */
+  isPeak?: boolean;
 }
 
 export interface Thinned {
@@ -67,11 +69,11 @@ function put(made: Thinned, times: number[], lines: readonly Source[], from: num
   const before = made.times.at(-1) ?? -Infinity;
   // The newest part is not over yet: nothing is drawn where nothing was measured.
   made.times.push(Math.max(before, Math.min(last, (part + 0.5) * step)));
-  for (const [index, { column, hasBand }] of lines.entries()) {
+  for (const [index, { column, hasBand, isPeak }] of lines.entries()) {
     const target = made.columns[index];
     if (!target) continue;
     const { mean, least, most } = partOf(column, from, until);
-    target.avg.push(hasBand ? mean : most);
+    target.avg.push(hasBand && !isPeak ? mean : most);
     target.min.push(least);
     target.max.push(most);
   }

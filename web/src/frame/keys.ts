@@ -4,6 +4,9 @@ import * as m from '#messages/app';
 export const places: Record<string, { href: string; label: () => string }> = {
   f: { href: '/', label: m.fleet },
   a: { href: '/alerts', label: m.alerts },
+  t: { href: '/timeline', label: m.timeline },
+  e: { href: '/explore', label: m.explore },
+  d: { href: '/dashboards', label: m.dashboards },
   l: { href: '/logs', label: m.logs },
   r: { href: '/run', label: m.bulkRun },
   n: { href: '/servers/new', label: m.addAServer },
@@ -15,6 +18,12 @@ export const places: Record<string, { href: string; label: () => string }> = {
 /** The letter behind `g` that goes to an address. */
 export function letterOf(href: string): string | undefined {
   return Object.keys(places).find((letter) => places[letter]?.href === href);
+}
+
+/** What a link is called where its keys are not in sight: `Timeline (g t)`. */
+export function withKeys(label: string, href: string): string {
+  const letter = letterOf(href);
+  return letter ? m.withKeys({ label, keys: `${m.keyGo()} ${letter}` }) : label;
 }
 
 /** Whether keys belong to what has the focus: a field, a terminal. */

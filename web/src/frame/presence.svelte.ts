@@ -2,6 +2,7 @@
 import { alerts } from '../live/alerts.svelte';
 import { Newcomers } from '../notices/newcomers';
 import { loadPart } from '../router/loading';
+import { kept } from '../text/kept';
 
 /** Badges of apps are known to some browsers alone. */
 type Badged = Navigator & { setAppBadge?: (count: number) => Promise<void>; clearAppBadge?: () => Promise<void> };
@@ -13,6 +14,15 @@ export function showCount(count: number): void {
   const badged = navigator as Badged;
   // A browser that may not, because nobody installed it, says so.
   (count > 0 ? badged.setAppBadge?.(count) : badged.clearAppBadge?.())?.catch(() => undefined);
+}
+
+/** Does what a page owes the push messages of its browser, where somebody turned them on. */
+export function keepPushed(): void {
+  if (kept('push') === null) return;
+  // What does not work now is done by the next page.
+  loadPart(() => import('../notices/push'))
+    .then(({ keepUp }) => keepUp())
+    .catch(() => undefined);
 }
 
 /** Announces alerts that come while the page is there. Call it when its part of the page begins. */

@@ -1,6 +1,8 @@
-// What `<input type="datetime-local">` takes and gives: a time by the reader's clock, without its zone.
+// A time by the reader's clock, without its zone, as fields have it: ui/TimeField.svelte.
 import { preferences } from '../text/preferences.svelte';
 import { partsOf } from './times';
+
+const LOCAL = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?$/;
 
 type Moment = string | number | null | undefined;
 
@@ -21,7 +23,7 @@ export function toLocalSecond(moment: Moment): string {
 
 /** The time that a field says, as the service writes it; null where it says none. */
 export function fromLocal(text: string): string | null {
-  if (!text) return null;
+  if (!LOCAL.test(text)) return null;
   const date = new Date(preferences.zone === 'utc' ? `${text}Z` : text);
   return Number.isNaN(date.getTime()) ? null : date.toISOString();
 }
@@ -29,4 +31,10 @@ export function fromLocal(text: string): string | null {
 /** The same as an address has it: without fractions where there are none. */
 export function fromLocalSecond(text: string): string | null {
   return fromLocal(text)?.replace('.000Z', 'Z') ?? null;
+}
+
+/** Whether the reader's calendar and clock have that time: not on a thirtieth of February, nor in an hour that is skipped. */
+export function existsLocally(text: string): boolean {
+  const moment = fromLocal(text);
+  return moment !== null && toLocalSecond(moment) === (text.length === 16 ? `${text}:00` : text);
 }

@@ -36,15 +36,20 @@ function format(shape: Shape): Intl.DateTimeFormat {
   const name = `${shape} ${clock} ${zone} ${locale()}`;
   let known = formats.get(name);
   if (!known) {
-    const hourCycle = clock === 'auto' ? ownCycle() : clock === '12' ? 'h12' : 'h23';
     known = new Intl.DateTimeFormat(locale(), {
       ...SHAPES[shape],
-      hourCycle,
+      hourCycle: cycle(),
       ...(zone === 'utc' ? { timeZone: 'UTC' } : {}),
     });
     formats.set(name, known);
   }
   return known;
+}
+
+/** The clock that times are written by. */
+export function cycle(): 'h12' | 'h23' {
+  const { clock } = preferences;
+  return clock === 'auto' ? ownCycle() : clock === '12' ? 'h12' : 'h23';
 }
 
 /** What the reader's own region has, which need not be the one of the language that is spoken. */

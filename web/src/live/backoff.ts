@@ -7,6 +7,9 @@ const RESTART_MS = 3_000;
 
 export const RESTARTING = 1012;
 export const UNAUTHORIZED = 4401;
+/** The right to what the socket shows was taken away. */
+export const FORBIDDEN = 4403;
+/** The server was deleted, or is not shared any more. */
 export const SERVER_DELETED = 4404;
 
 /**

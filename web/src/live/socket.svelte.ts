@@ -4,7 +4,7 @@ import { clock } from './clock.svelte';
 import { untrack } from 'svelte';
 import { session } from '../session/session.svelte';
 import { takeSocket } from '../boot/taken';
-import { delay, SERVER_DELETED, UNAUTHORIZED } from './backoff';
+import { delay, FORBIDDEN, SERVER_DELETED, UNAUTHORIZED } from './backoff';
 
 export interface Message {
   type: string;
@@ -171,7 +171,7 @@ export class Socket {
     for (const watcher of [...this.watchers]) watcher.closed?.(code);
     // The last watcher may have left just now.
     if (attempt !== this.#attempt) return;
-    if (this.options.once || code === SERVER_DELETED) return this.#end();
+    if (this.options.once || code === SERVER_DELETED || code === FORBIDDEN) return this.#end();
     if (code === UNAUTHORIZED) {
       const token = await session.renew().catch(() => undefined);
       if (attempt !== this.#attempt) return;

@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest';
-import { containersAt, namesOf } from './containers';
+import { describe, expect, it, test } from 'vitest';
+import type { StoredEvent } from '../api/types';
+import { containersAt, namesOf, statesAt, withStates } from './containers';
 
 const column = (...avg: (number | null)[]) => ({ avg, min: avg, max: avg });
 const table = {
@@ -28,4 +29,48 @@ test('both series of a container are read, and of no more containers than asked'
 
   expect(namesOf(names, 5)).toEqual(['container_cpu:a', 'container_memory:a', 'container_cpu:d', 'container_memory:d']);
   expect(namesOf(names, 1)).toHaveLength(2);
+});
+
+describe('the state of containers', () => {
+  const event = (minute: number, name: string, action: string, more = {}): StoredEvent => ({
+    id: `${minute}`,
+    server_id: 's',
+    kind: 'container',
+    at: `2026-11-20T03:${minute}:00Z`,
+    detail: { name, action, ...more },
+  });
+  const at = Date.parse('2026-11-20T03:30:00Z') / 1000;
+
+  it('is what the engine last said before the time', () => {
+    const states = statesAt(
+      [
+        event(40, 'web', 'die', { exit_code: 1 }),
+        event(20, 'web', 'die', { exit_code: 137 }),
+        event(21, 'web', 'start'),
+        event(10, 'job', 'die', { exit_code: 3 }),
+        event(11, 'old', 'die', { exit_code: 0 }),
+        event(12, 'old', 'destroy'),
+        event(13, 'cache', 'pause'),
+        event(14, 'cache', 'health_status'),
+      ],
+      at,
+    );
+
+    expect([...states].map(([name, { state, code }]) => [name, state, code])).toEqual([
+      ['job', 'ended', 3],
+      ['cache', 'paused', null],
+      ['web', 'running', null],
+    ]);
+  });
+
+  it('stands beside what they used; what had ended comes last', () => {
+    const states = statesAt([event(10, 'job', 'die', { exit_code: 3 }), event(11, 'gone', 'start')], at);
+
+    const all = withStates([{ name: 'web', cpu: 1, memory: 2 }], states);
+
+    expect(all.map(({ name, told }) => [name, told?.state ?? null])).toEqual([
+      ['web', null],
+      ['job', 'ended'],
+    ]);
+  });
 });

@@ -1,5 +1,5 @@
 // Which containers a server had at a time, from the history. Pure.
-import type { SeriesTable } from '../api/types';
+import type { SeriesTable, StoredEvent } from '../api/types';
 
 export interface ContainerThen {
   name: string;
@@ -35,4 +35,54 @@ export function containersAt(table: SeriesTable, at: number): ContainerThen[] {
   return [...found.values()].sort(
     (one, other) => (other.cpu ?? 0) - (one.cpu ?? 0) || (other.memory ?? 0) - (one.memory ?? 0),
   );
+}
+
+/** In which state a container was, and since when in seconds. */
+export interface StateThen {
+  state: 'running' | 'paused' | 'ended';
+  since: number;
+  code: number | null;
+}
+
+const STATES: Record<string, StateThen['state'] | null> = {
+  start: 'running',
+  restart: 'running',
+  unpause: 'running',
+  pause: 'paused',
+  die: 'ended',
+  destroy: null,
+};
+
+/** What the engine last said of each container up to a time, of those that it spoke of. Removed ones are not there. */
+export function statesAt(events: readonly StoredEvent[], at: number): Map<string, StateThen> {
+  const found = new Map<string, StateThen>();
+  const sorted = events
+    .filter(({ kind }) => kind === 'container')
+    .map(({ at: told, detail }) => ({ detail, time: Date.parse(text(detail.timestamp) ?? told) / 1000 }))
+    .filter(({ time }) => time <= at)
+    .sort((one, other) => one.time - other.time);
+  for (const { detail, time } of sorted) {
+    const [name, state] = [text(detail.name), STATES[text(detail.action) ?? '']];
+    if (name === null || state === undefined) continue;
+    const code = typeof detail.exit_code === 'number' ? detail.exit_code : null;
+    if (state === null) found.delete(name);
+    else found.set(name, { state, since: time, code: state === 'ended' ? code : null });
+  }
+  return found;
+}
+
+const text = (value: unknown) => (typeof value === 'string' ? value : null);
+
+/** Containers with what they used and the state they were in: those that had ended come last. */
+export function withStates(
+  used: readonly ContainerThen[],
+  states: ReadonlyMap<string, StateThen>,
+): (ContainerThen & { told: StateThen | null })[] {
+  const known = new Set(used.map(({ name }) => name));
+  const ended = [...states]
+    .filter(([name, { state }]) => !known.has(name) && state !== 'running')
+    .map(([name, told]) => ({ name, cpu: null, memory: null, told }));
+  const all = [...used.map((one) => ({ ...one, told: states.get(one.name) ?? null })), ...ended];
+  const rank = (one: { told: StateThen | null }) => (one.told?.state === 'ended' ? 1 : 0);
+  return all.sort((one, other) => rank(one) - rank(other));
 }

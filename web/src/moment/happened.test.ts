@@ -90,3 +90,22 @@ test('an alert that was acknowledged stands there once', () => {
 
   expect(happened({ alerts: [], entries, events: [] }, () => undefined, around)).toHaveLength(1);
 });
+
+test('a deploy stands there once, and not as an entry of the audit log besides', () => {
+  const detail = { text: 'Shop', version: '2.14.0', username: 'ada' };
+  const deploy: StoredEvent = { id: 'e2', server_id: 's1', kind: 'deploy', at, detail };
+  const entries = [
+    entry(1, 'event.create', { server_id: 's1', target: 'e2', detail: { kind: 'deploy', text: 'Shop' } }),
+    entry(2, 'event.delete', {
+      server_id: 's1',
+      server_name: 'db-1',
+      target: 'e9',
+      detail: { kind: 'note', text: 'Old' },
+    }),
+  ];
+
+  const all = happened({ alerts: [], entries, events: [deploy] }, () => 'db-1', around);
+
+  expect(all.map((one) => one.title)).toEqual(['Deployed Shop, 2.14.0', 'Deleted a note of db-1']);
+  expect(all[0]).toMatchObject({ by: 'ada', eventId: 'e2', icon: 'send' });
+});

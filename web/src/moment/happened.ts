@@ -20,6 +20,8 @@ export interface Happening {
   /** Who did it, and what came of it. */
   by?: string;
   href?: string;
+  /** The stored event, of what people wrote: it can be deleted. */
+  eventId?: string;
   /** Null of what is about no server, such as a sign-in. */
   serverId: string | null;
 }
@@ -36,8 +38,18 @@ const ICONS: Record<Mark['kind'], IconName> = {
 };
 
 function ofMark(mark: Mark, serverId: string): Happening {
-  const { id, at, kind, tone, title, href } = mark;
-  return { id: `${serverId} ${id}`, at, icon: ICONS[kind], tone, title, serverId, ...(href ? { href } : {}) };
+  const { id, at, kind, tone, title, href, by, eventId } = mark;
+  return {
+    id: `${serverId} ${id}`,
+    at,
+    icon: ICONS[kind],
+    tone,
+    title,
+    serverId,
+    ...(href ? { href } : {}),
+    ...(by ? { by } : {}),
+    ...(eventId ? { eventId } : {}),
+  };
 }
 
 const ACTION_ICONS: [beginning: string, icon: IconName][] = [
@@ -87,6 +99,10 @@ export interface Sources {
   events: readonly StoredEvent[];
 }
 
+/** What says itself what became of it: an alert, a deploy, a note. */
+const isShown = ({ action }: AuditEntry) =>
+  action === 'alert.note' || !(action.startsWith('alert.') || action === 'event.create');
+
 /** Everything within a span, the oldest first, each once. */
 export function happened(
   { alerts, entries, events }: Sources,
@@ -98,8 +114,7 @@ export function happened(
       marksOfAlert(alert, nameOf(alert.server_id) ?? alert.server_id).map((mark) => ofMark(mark, alert.server_id)),
     ),
     ...events.flatMap((event) => marksOfStored(event).map((mark) => ofMark(mark, event.server_id))),
-    // The alert itself says what became of it.
-    ...ofAudit(entries.filter((entry) => !entry.action.startsWith('alert.') || entry.action === 'alert.note')),
+    ...ofAudit(entries.filter(isShown)),
   ];
   const seen = new Set<string>();
   return all

@@ -7,8 +7,11 @@ test('what the service tells is understood', () => {
     needs_setup: true,
     setup_code_required: true,
     registration: 'closed',
+    password_login: 'admins',
+    oidc: { name: 'Corp' },
     public_url: 'https://box.example',
     email: false,
+    push_key: 'BP4z',
   };
 
   expect(serviceInfo(body)).toEqual({
@@ -16,8 +19,11 @@ test('what the service tells is understood', () => {
     needs_setup: true,
     setup_code_required: true,
     registration: 'closed',
+    password_login: 'admins',
+    provider: 'Corp',
     public_url: 'https://box.example',
     email: false,
+    push_key: 'BP4z',
   });
 });
 
@@ -27,8 +33,11 @@ test('a service that tells nothing restricts nothing', () => {
     needs_setup: false,
     setup_code_required: false,
     registration: 'open',
+    password_login: 'on',
+    provider: null,
     public_url: null,
     email: null,
+    push_key: null,
   };
 
   expect(serviceInfo(undefined)).toEqual(unknown);

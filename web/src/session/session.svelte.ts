@@ -22,6 +22,9 @@ const SIGNED_IN = 'signed-in';
 /** A token is renewed when so much of its life is left, so that no request is made with one that ends on its way. */
 const RENEW_BEFORE_MS = 2 * 60_000;
 
+/** What is to be done before a sign-out may delay it so long. */
+const LAST_WORK_MS = 3_000;
+
 class Session {
   state = $state<SessionState>('starting');
   user = $state<Profile | null>(null);
@@ -37,6 +40,7 @@ class Session {
   #refreshing: Promise<string | null> | null = null;
   /** Somebody is signing out: whatever the service sends to the sockets until then, it was by hand. */
   #isLeaving = false;
+  #beforeSignOut: (() => Promise<void>) | null = null;
   #others = typeof BroadcastChannel === 'undefined' ? null : new BroadcastChannel('session');
 
   constructor() {
@@ -99,6 +103,7 @@ class Session {
     password: string;
     password_confirm: string;
     setup_code?: string;
+    invitation?: string;
   }): Promise<void> {
     const made = await take(api.POST('/api/v1/auth/register', { body: input, headers: COOKIE }));
     this.#keep(made.access_token);
@@ -106,9 +111,29 @@ class Session {
     this.#others?.postMessage('signed-in');
   }
 
+  /** Deletes the account of who is signed in here, and ends all its sessions. */
+  async deleteAccount(password: string): Promise<void> {
+    this.#isLeaving = true;
+    try {
+      await take(api.DELETE('/api/v1/auth/me', { body: { password }, headers: COOKIE }));
+      this.#end('by-hand');
+      this.#others?.postMessage('signed-out');
+    } finally {
+      this.#isLeaving = false;
+    }
+  }
+
+  /** Does this before the next sign-out by hand, while requests still work. */
+  beforeSignOut(work: () => Promise<void>): void {
+    this.#beforeSignOut = work;
+  }
+
   /** Signs out here and notifies the other tabs, whether or not the service could be notified. */
   async signOut(): Promise<void> {
     this.#isLeaving = true;
+    // Not at any price: somebody waits, and wants to be signed out above all.
+    const last = this.#beforeSignOut?.().catch(() => undefined);
+    await Promise.race([last, new Promise((done) => setTimeout(done, LAST_WORK_MS))]);
     try {
       await take(api.POST('/api/v1/auth/logout', { headers: COOKIE }));
       this.#end('by-hand');

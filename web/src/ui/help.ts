@@ -29,6 +29,7 @@ export const helpTopics = {
   quotas: { page: 'operate/limits#quotas-of-an-account', about: m.quotas },
   audit: { page: 'operate/service#the-audit-log', about: m.audit },
   setup: { page: 'start#3-create-the-first-account', about: m.setup },
+  accounts: { page: 'operate/accounts', about: m.accounts },
   noSignIn: { page: 'operate/troubleshooting#i-cannot-sign-in', about: m.noSignIn },
   noConnection: {
     page: 'operate/troubleshooting#pages-do-not-update-or-terminals-and-logs-do-not-open',

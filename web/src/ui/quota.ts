@@ -14,6 +14,8 @@ export const QUOTAS: Record<QuotaName, () => string> = {
   silences: m.quotaSilences,
   channels: m.quotaChannels,
   views: m.quotaViews,
+  grants: m.quotaGrants,
+  teams: m.quotaTeams,
   batches: m.quotaBatches,
   command_bytes: m.quotaCommandBytes,
 };

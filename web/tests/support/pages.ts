@@ -3,50 +3,84 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import type { Site } from './site.ts';
-import type { Control } from './test.ts';
+import { enter, expect, type Control } from './test.ts';
 import * as t from './texts.ts';
 
 export interface Shown {
   path: string;
-  /** What is there when the page is whole. */
-  ready: (page: Page) => ReturnType<Page['getByText']>;
+  /** What is there when the page is whole; `server` is the name of the server that has an agent. */
+  ready: (page: Page, server: string) => ReturnType<Page['getByText']>;
+  /** What a person does first, where the page has more than one step. */
+  first?: (page: Page) => Promise<void>;
 }
 
 const heading = (name: string) => (page: Page) => page.getByRole('heading', { name, exact: true });
+const headingOfServer = (page: Page, server: string) => page.getByRole('heading', { name: server, exact: true });
+const rowOfServer = (page: Page, server: string) => page.getByRole('row', { name: server });
 const button = (name: string) => (page: Page) => page.getByRole('button', { name, exact: true });
+const canvas = (page: Page) => page.locator('figure canvas').first();
 
-const ofServer = (part: string, ready: Shown['ready']) => ({ path: `/servers/SERVER${part}`, ready });
+const ofServer = (part: string, ready: Shown['ready']): Shown => ({ path: `/servers/SERVER${part}`, ready });
 
 export const signedIn: Shown[] = [
-  { path: '/', ready: (page) => page.getByRole('article').first() },
-  { path: '/?view=table', ready: (page) => page.getByRole('row', { name: /control/ }) },
+  { path: '/?view=cards', ready: (page) => page.getByRole('article').first() },
+  { path: '/?view=table', ready: rowOfServer },
+  { path: '/servers?view=cards', ready: (page) => page.getByRole('article').first() },
   { path: '/servers/new', ready: button(t.addServer.next()) },
-  { path: '/alerts', ready: (page) => page.getByRole('row', { name: /control/ }) },
+  {
+    path: '/servers/new?',
+    first: async (page) => {
+      await page.getByLabel(t.addServer.name()).fill('next-one');
+      await page.getByRole('button', { name: t.addServer.next() }).click();
+    },
+    ready: (page) => page.getByLabel(t.install.installLine()),
+  },
+  { path: '/alerts', ready: rowOfServer },
   { path: '/alerts?view=history', ready: (page) => page.getByRole('row').nth(1) },
-  { path: '/alerts?view=thresholds', ready: (page) => page.getByRole('switch') },
+  { path: '/alerts?view=thresholds', ready: (page) => page.getByRole('switch').first() },
   { path: '/alerts/ALERT', ready: heading(t.alerts.timeline()) },
-  { path: '/timeline', ready: (page) => page.getByRole('table').getByRole('button', { name: 'control' }) },
+  { path: '/alerts/00000000-0000-4000-8000-000000000000', ready: heading(t.app.notFound()) },
+  { path: '/timeline', ready: (page, server) => page.getByRole('table').getByRole('button', { name: server }) },
   {
     path: '/timeline?server=SERVER&at=2026-11-20T03:12:00Z&from=2026-11-20T00:00:00Z&to=2026-11-20T06:00:00Z',
-    ready: heading('control'),
+    ready: headingOfServer,
   },
+  { path: '/logs', ready: (page) => page.getByRole('dialog') },
   {
     path: '/logs?log=SERVER:file:LOG',
     ready: (page) => page.getByRole('log', { name: t.mix.lines() }).getByText('worse'),
   },
+  {
+    path: '/logs?log=SERVER:file:LOG&past=1&since=2026-11-20T00:00:00Z&until=2026-11-21T00:00:00Z',
+    ready: (page) => page.getByRole('button', { name: t.mix.search(), exact: true }),
+  },
   { path: '/run', ready: heading(t.run.earlier()) },
   { path: '/run/BATCH', ready: (page) => page.getByText(t.run.doneOf({ done: 1, total: 1 })) },
+  { path: '/explore', ready: heading(t.explore.savedViews()) },
+  { path: '/explore?s=cpu_percent,memory_used&range=1h', ready: (page) => page.getByRole('rowheader').first() },
+  { path: '/explore?view=VIEW', ready: (page) => page.getByRole('rowheader').first() },
+  { path: '/dashboards', ready: (page) => page.getByRole('main').getByRole('listitem').first() },
+  { path: '/dashboards/BOARD', ready: canvas },
+  { path: '/dashboards/BOARD?edit=1', ready: button(t.dashboards.save()) },
+  { path: '/dashboards/BOARD/wall', ready: canvas },
+  { path: '/dashboards/00000000-0000-4000-8000-000000000000', ready: heading(t.dashboards.gone()) },
   { path: '/account', ready: button(t.account.save()) },
   { path: '/account/security', ready: (page) => page.getByText(t.security.thisOne(), { exact: true }) },
-  { path: '/account/notifications', ready: heading(t.channels.title()) },
-  { path: '/account/silences', ready: heading(t.silences.title()) },
+  { path: '/account/notifications', ready: button(t.channels.remove({ name: 'on-call' })) },
+  { path: '/account/silences', ready: button(t.silences.change()) },
   { path: '/account/audit', ready: (page) => page.getByRole('row').nth(1) },
   { path: '/account/about', ready: heading(t.account.thisService()) },
-  { path: '/wall', ready: heading('control') },
+  { path: '/wall', ready: (page) => page.getByRole('heading', { level: 2 }).first() },
+  { path: '/nowhere', ready: heading(t.app.notFound()) },
   { path: '/servers/nonsense', ready: heading(t.app.notFound()) },
-  ofServer('', (page) => page.locator('figure canvas').first()),
+  { path: '/servers/00000000-0000-4000-8000-000000000000', ready: heading(t.app.notFound()) },
+  { path: '/servers/AWAY', ready: (page) => page.getByText(t.server.offline(), { exact: true }).first() },
+  { path: '/servers/AWAY/containers', ready: (page) => page.getByText(t.server.offline(), { exact: true }).first() },
+  { path: '/servers/AWAY/commands', ready: (page) => page.getByText(t.server.offline(), { exact: true }).first() },
+  ofServer('', canvas),
   ofServer('/containers', (page) => page.getByRole('searchbox')),
   ofServer('/logs?source=file&path=LOG', (page) => page.getByText(t.liveLog.live(), { exact: true })),
+  ofServer('/logs?source=file&path=LOG&past=1', button(t.logs.search())),
   ofServer('/commands', button(t.app.run())),
   ofServer('/terminal', button(t.terminal.openTerminal())),
   ofServer('/alerts', (page) =>
@@ -59,21 +93,46 @@ export const signedIn: Shown[] = [
   ofServer('/settings', button(t.settings.deleteServer())),
 ];
 
-/** Something of everything, made once for the account of `control`. */
-const things = new Map<Site, Promise<Record<string, string>>>();
+/** Pages for everybody. */
+export const open: Shown[] = [
+  { path: '/sign-in', ready: (page) => page.getByLabel(t.signIn.password(), { exact: true }) },
+  { path: '/register', ready: (page) => page.getByLabel(t.signIn.password(), { exact: true }) },
+  { path: '/help', ready: (page) => page.getByRole('heading', { level: 1 }) },
+  { path: '/help/guides/agents', ready: (page) => page.getByRole('heading', { level: 1 }) },
+  { path: '/help/reference/flags', ready: (page) => page.getByRole('heading', { level: 1 }) },
+];
 
-async function make(site: Site, { account, server, logs }: Control): Promise<Record<string, string>> {
-  await site.call('POST', '/alerts/thresholds', account.token, {
+type Things = Record<'SERVER' | 'ALERT' | 'BATCH' | 'LOG' | 'VIEW' | 'BOARD' | 'AWAY', string>;
+
+/** Something of everything, made once for an account. */
+const things = new Map<Control, Promise<Things>>();
+
+async function make(site: Site, { account, server, logs }: Control): Promise<Things> {
+  const create = (path: string, body: object) => site.call<{ id: string }>('POST', path, account.token, body);
+  await create('/alerts/thresholds', {
     server_id: server.id,
     metric_type: 'memory',
     comparison: 'gt',
     threshold_value: 0.01,
     enabled: true,
   });
-  const batch = await site.call<{ id: string }>('POST', '/commands', account.token, {
-    command: 'echo once',
-    server_ids: [server.id],
+  const batch = await create('/commands', { command: 'echo once', server_ids: [server.id] });
+  const view = await create('/views', {
+    name: 'CPU of all servers in both data centres',
+    description: 'The ten that are busiest.',
+    definition: { version: 1, series: ['cpu_percent'], range: '15m' },
   });
+  const panels = [
+    { view_id: view.id, width: 6 },
+    { view_id: view.id, width: 6, height: 2 },
+  ];
+  const board = await create('/dashboards', { name: 'Morning round', layout: { version: 1, panels } });
+  const url = 'https://ntfy.example.com/a-topic-that-nobody-can-guess-because-it-is-long';
+  await create('/notifications/channels', { name: 'on-call', type: 'ntfy', settings: { url } });
+  const ends_at = new Date(Date.now() + 3_600_000).toISOString();
+  await create('/alerts/silences', { tag: 'rack-4', reason: 'New disks in rack 4', ends_at });
+  const away = await site.server(account, 'nightly-backup-store-of-the-old-building');
+  await (await site.agent(account, away)).end('SIGTERM');
   let alert: { id: string } | undefined;
   await site.until(async () => {
     [alert] = await site.call<{ id: string }[]>('GET', `/alerts?server_id=${server.id}`, account.token);
@@ -81,13 +140,28 @@ async function make(site: Site, { account, server, logs }: Control): Promise<Rec
   }, 'the alert is open');
   const log = join(logs, 'page.log');
   writeFileSync(log, 'well\n\u001b[33mworse\u001b[0m\n\u001b[31mbad\u001b[0m\n');
-  return { SERVER: server.id, ALERT: alert?.id ?? '', BATCH: batch.id, LOG: log };
+  return {
+    SERVER: server.id,
+    ALERT: alert?.id ?? '',
+    BATCH: batch.id,
+    LOG: log,
+    VIEW: view.id,
+    BOARD: board.id,
+    AWAY: away.id,
+  };
 }
 
-/** Its address, with things of the account of `control` in it. */
-export async function address(path: string, site: Site, control: Control): Promise<string> {
-  const making = things.get(site) ?? make(site, control);
-  things.set(site, making);
+/** Its address, with things of an account in it. */
+export async function address(path: string, site: Site, of: Control): Promise<string> {
+  const making = things.get(of) ?? make(site, of);
+  things.set(of, making);
   const made = await making;
-  return path.replace(/SERVER|ALERT|BATCH|LOG/g, (word) => made[word] ?? word);
+  return path.replace(/\b(SERVER|ALERT|BATCH|LOG|VIEW|BOARD|AWAY)\b/g, (word) => made[word as keyof Things]);
+}
+
+/** Opens a page as somebody who has all that, and waits until it is whole. */
+export async function show(page: Page, { path, ready, first }: Shown, site: Site, of: Control): Promise<void> {
+  await enter(page, of.account, await address(path, site, of));
+  await first?.(page);
+  await expect(ready(page, of.server.name).first()).toBeVisible();
 }

@@ -9,6 +9,7 @@ export * as alertWords from '#messages/alertWords';
 export * as alerts from '#messages/alerts';
 export * as allow from '#messages/allow';
 export * as app from '#messages/app';
+export * as annotations from '#messages/annotations';
 export * as audit from '#messages/audit';
 export * as beats from '#messages/beats';
 export * as channels from '#messages/channels';
@@ -44,12 +45,14 @@ export * as severity from '#messages/severity';
 export * as signIn from '#messages/signIn';
 export * as silences from '#messages/silences';
 export * as status from '#messages/status';
+export * as sharing from '#messages/sharing';
 export * as terminal from '#messages/terminal';
 export * as thresholds from '#messages/thresholds';
 export * as timeline from '#messages/timeline';
 export * as ui from '#messages/ui';
 export * as unable from '#messages/unable';
 export * as units from '#messages/units';
+export * as users from '#messages/users';
 export * as wall from '#messages/wall';
 
 /** A message with tags as it is read: without them. */

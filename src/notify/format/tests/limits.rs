@@ -1,6 +1,7 @@
 //! No message is longer than its service accepts.
 
 use super::*;
+use crate::notify::push::MAX_TEXT_BYTES;
 
 /// Alerts whose texts have the greatest length, each made of one repeated character.
 fn many(count: usize, letter: char) -> Message {
@@ -34,11 +35,15 @@ fn no_service_gets_more_than_it_accepts() {
             assert!(units(&body(&telegram(), &message)["text"]) <= 4_096, "telegram, {letter}, {count}");
 
             let ntfy = request(&ntfy(), &message).body;
-            let text = serde_json::from_str::<Value>(&ntfy).unwrap()["message"].as_str().unwrap().len();
+            let text = serde_json::from_slice::<Value>(&ntfy).unwrap()["message"].as_str().unwrap().len();
             assert!(text <= 4_096 && ntfy.len() <= 8_192, "ntfy, {letter}, {count}");
 
             let teams = request(&teams(), &message).body.len();
             assert!(teams <= 28 * 1_024, "teams, {letter}, {count}: {teams}");
+
+            let Ok(Outgoing::Push(push)) = render(&push(), &message, None, message.at) else { panic!("no push") };
+            assert!(push.text.len() <= MAX_TEXT_BYTES, "push, {letter}, {count}: {}", push.text.len());
+            assert!(count > 1 || push.text.len() > 400, "push leaves the only alert out, {letter}");
 
             assert!(units(&Value::from(mail(&message).subject)) <= 200, "mail, {letter}, {count}");
         }

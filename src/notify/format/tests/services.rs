@@ -34,7 +34,7 @@ fn a_webhook_has_all_fields_and_is_signed() {
         }],
         "text": format!("Critical: web-1\n{LINE}"),
     });
-    assert_eq!(serde_json::from_str::<Value>(&request.body).unwrap(), expected);
+    assert_eq!(serde_json::from_slice::<Value>(&request.body).unwrap(), expected);
     assert_eq!(request.url, "https://example.com/hook");
     assert_eq!(request.headers[0], ("Idempotency-Key", MESSAGE.to_string()));
     assert_eq!(request.headers[1], ("X-Signalbox-Timestamp", "1795254000".to_owned()));
@@ -44,7 +44,7 @@ fn a_webhook_has_all_fields_and_is_signed() {
 
 #[test]
 fn a_signature_equals_that_of_openssl() {
-    let signature = webhook::sign("key", "timestamp", "body");
+    let signature = webhook::sign("key", "timestamp", b"body");
 
     // printf 'timestamp.body' | openssl dgst -sha256 -hmac key
     assert_eq!(signature, "5bb9d3497ded7bb240f1c0d15049fc8d7efe2d54dabf1343b6ed0bcc439ca6f9");
@@ -144,7 +144,7 @@ fn telegram_gets_html_for_its_chat() {
         "parse_mode": "HTML",
         "link_preview_options": {"is_disabled": true},
     });
-    assert_eq!(serde_json::from_str::<Value>(&request.body).unwrap(), expected);
+    assert_eq!(serde_json::from_slice::<Value>(&request.body).unwrap(), expected);
     assert_eq!(request.url, "https://api.telegram.org/bot1:abc/sendMessage");
 }
 
@@ -168,7 +168,7 @@ fn ntfy_gets_a_post_to_its_root_with_the_topic() {
         "tags": ["rotating_light"],
         "click": link(),
     });
-    assert_eq!(serde_json::from_str::<Value>(&request.body).unwrap(), expected);
+    assert_eq!(serde_json::from_slice::<Value>(&request.body).unwrap(), expected);
     assert_eq!(request.url, "https://ntfy.example.com/");
     assert_eq!(request.secrets, [("Authorization", "Bearer tk_secret".to_owned())]);
 }
@@ -177,7 +177,7 @@ fn ntfy_gets_a_post_to_its_root_with_the_topic() {
 fn ntfy_can_be_served_below_a_path() {
     let sent_to = |url: &str| {
         let request = request(&Settings::Ntfy { url: url.to_owned(), token: None }, &one());
-        let body: Value = serde_json::from_str(&request.body).unwrap();
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
         assert!(request.secrets.is_empty());
         (request.url, body["topic"].as_str().unwrap().to_owned())
     };
@@ -215,7 +215,7 @@ fn gotify_gets_its_token_in_a_header() {
             "client::notification": {"click": {"url": link()}},
         },
     });
-    assert_eq!(serde_json::from_str::<Value>(&request.body).unwrap(), expected);
+    assert_eq!(serde_json::from_slice::<Value>(&request.body).unwrap(), expected);
     assert_eq!(request.url, "https://gotify.example.com/message");
     assert_eq!(request.secrets, [("X-Gotify-Key", "Asecret".to_owned())]);
 }

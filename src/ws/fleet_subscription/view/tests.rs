@@ -7,18 +7,24 @@ use super::*;
 use crate::fleet::remote_cache::RemoteStatus;
 use crate::fleet::{Kept, Snapshot};
 
-fn record(number: u128) -> OwnServer {
+fn record(number: u128) -> VisibleServer {
     let status = ServerStatus::Pending;
-    OwnServer { id: Uuid::from_u128(number), status, last_seen_at: None, updated_at: Timestamp::from_millis(1) }
+    VisibleServer {
+        id: Uuid::from_u128(number),
+        owner_id: Uuid::nil(),
+        status,
+        last_seen_at: None,
+        updated_at: Timestamp::from_millis(1),
+    }
 }
 
-fn records(count: u128) -> Vec<OwnServer> {
+fn records(count: u128) -> Vec<VisibleServer> {
     (0..count).map(record).collect()
 }
 
 /// A list that is read now.
-fn list(records: Vec<OwnServer>) -> OwnServers {
-    OwnServers { records, asked_at: Instant::now() }
+fn list(records: Vec<VisibleServer>) -> VisibleServers {
+    VisibleServers { records, asked_at: Instant::now() }
 }
 
 fn view(count: u128) -> View {
@@ -94,7 +100,7 @@ fn a_new_list_sends_new_servers_and_forgets_deleted_ones() {
 
     assert_eq!(told(&mut view, &fleet, ChangeFilter::Status), [3, 4]);
     assert_eq!(told(&mut view, &fleet, ChangeFilter::Anything), [1]);
-    let renamed = OwnServer { updated_at: Timestamp::from_millis(2), ..record(1) };
+    let renamed = VisibleServer { updated_at: Timestamp::from_millis(2), ..record(1) };
     assert!(view.replace(list(vec![renamed])));
     assert_eq!(told(&mut view, &fleet, ChangeFilter::Anything), []);
 }
@@ -135,10 +141,10 @@ fn with_several_instances_a_sample_that_the_database_may_have_counts_as_missing(
     let ((fleet, remote_cache), owner, id) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(0));
     remote_cache.follow(owner);
     let seen = |millis| Some(Timestamp::from_millis(millis));
-    let at = |millis| vec![OwnServer { status: ServerStatus::Online, last_seen_at: seen(millis), ..record(0) }];
+    let at = |millis| vec![VisibleServer { status: ServerStatus::Online, last_seen_at: seen(millis), ..record(0) }];
     let mut view = View::default();
     view.replace(list(at(5)));
-    assert_eq!(view.without_sample(&fleet), [Missing { server_id: id, last_seen_at: seen(5) }]);
+    assert_eq!(view.without_sample(&fleet), [Missing { server_id: id, owner_id: Uuid::nil(), last_seen_at: seen(5) }]);
 
     fleet.recall(Kept { server_id: id, owner_id: owner, latest: None, last_seen_at: seen(5) });
     assert_eq!(view.without_sample(&fleet), [], "there is none");

@@ -6,6 +6,7 @@ import { confirm } from '../../ui/confirm.svelte';
 import { Loaded } from '../../ui/form.svelte';
 import { toasts } from '../../ui/toasts.svelte';
 import { bodyOf, type Input } from './input';
+import { tellIfNobody } from './nobody';
 import { condition } from './words';
 
 /** All thresholds of the caller, and what can be done to one. */
@@ -26,6 +27,7 @@ export class ThresholdList {
     if (id) await take(api.PUT('/api/v1/alerts/thresholds/{id}', { params: { path: { id } }, body }));
     else await take(api.POST('/api/v1/alerts/thresholds', { body }));
     await this.all.load();
+    void tellIfNobody();
   }
 
   async enable(threshold: Threshold, enabled: boolean): Promise<void> {

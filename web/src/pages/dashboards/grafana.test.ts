@@ -18,6 +18,8 @@ const fleet: Fleet = {
   ]),
 };
 
+const own = { shared_with: 'nobody' as const, owner: { id: 'o', username: 'ada' }, mine: true };
+
 function view(given: Partial<ViewDefinition>, id = 'v'): View {
   const definition: ViewDefinition = {
     version: 1,
@@ -35,7 +37,10 @@ function view(given: Partial<ViewDefinition>, id = 'v'): View {
     ...given,
   };
   const at = '2026-11-20T09:30:00.123Z';
-  return { id, name: `View ${id}`, description: '', definition, created_at: at, updated_at: at };
+  return {
+    ...{ id, name: `View ${id}`, description: '', definition, created_at: at, updated_at: at },
+    ...{ hidden_servers: 0, ...own },
+  };
 }
 
 interface Model {
@@ -53,7 +58,10 @@ function model(...views: View[]): Model {
   const panels = views.map((one) => ({ view_id: one.id, width: 6, height: 2 }));
   const at = '2026-11-20T09:30:00.123Z';
   const layout = { version: 1, panels: [...panels, { view_id: 'gone', width: 6, height: 1 }], range: null };
-  const dashboard: Dashboard = { id: 'd', name: 'Fleet', description: '', layout, created_at: at, updated_at: at };
+  const dashboard: Dashboard = {
+    ...{ id: 'd', name: 'Fleet', description: '', layout, created_at: at, updated_at: at },
+    ...own,
+  };
   return grafanaOf(dashboard, new Map(views.map((one) => [one.id, one])), fleet) as Model;
 }
 

@@ -6,6 +6,8 @@ type Schemas = components['schemas'];
 export type CombinedAnswer = Schemas['CombinedOut'];
 export type CombinedLine = CombinedAnswer['lines'][number];
 export type View = Schemas['ViewOut'];
+
+export type SharedWith = View['shared_with'];
 export type ViewDefinition = View['definition'];
 export type Dashboard = Schemas['DashboardOut'];
 export type Layout = Dashboard['layout'];

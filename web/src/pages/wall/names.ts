@@ -51,7 +51,7 @@ export function shownNames(names: readonly string[], room: number): ShownName[] 
 }
 
 /** The last part of a name with its separator, where that is short, or so many characters. */
-function tailLength(name: string, most: number): number {
+export function tailLength(name: string, most: number): number {
   for (let length = 2; length <= most; length += 1) {
     if (SEPARATORS.test(name.charAt(name.length - length))) return length;
   }

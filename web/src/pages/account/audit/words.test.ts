@@ -33,6 +33,21 @@ test('signing in and failing to are told apart', () => {
   expect(didOf(entry('login', { outcome: 'refused' }))).toBe('tried to sign in');
 });
 
+test('what was done to an account names it', () => {
+  const of = (action: string, detail = {}) => didOf(entry(action, { detail: { username: 'bob', ...detail } }));
+
+  expect(of('user.register')).toBe('created the account');
+  expect(of('user.disable')).toBe('disabled the account bob');
+  expect(of('user.demote')).toBe('removed bob as administrator');
+  expect(of('user.delete')).toBe('deleted the account bob');
+  expect(didOf(entry('user.delete', { outcome: 'refused' }))).toBe('tried to delete the account');
+  expect(of('invitation.create')).toBe('invited somebody');
+  expect(of('invitation.revoke', { email: 'c@example.com' })).toBe('revoked the invitation of c@example.com');
+  expect(didOf(entry('server.transfer', { server_name: 'web-1', detail: { from: 'bob', to: 'ada' } }))).toBe(
+    'gave the server web-1 to ada',
+  );
+});
+
 test('a command is quoted when it starts, and its end says how', () => {
   const server = { server_name: 'web-1' };
 

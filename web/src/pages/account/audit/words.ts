@@ -21,6 +21,8 @@ export const GROUPS: { prefix: string; label: () => string }[] = [
   { prefix: 'log', label: m.groupLog },
   { prefix: 'session.', label: m.groupSession },
   { prefix: 'user.', label: m.groupUser },
+  { prefix: 'invitation.', label: m.groupInvitation },
+  { prefix: 'identity.', label: m.groupIdentity },
   { prefix: 'profile.', label: m.groupProfile },
   { prefix: 'password.', label: m.groupPassword },
   { prefix: 'totp.', label: m.groupTotp },
@@ -33,12 +35,15 @@ export const GROUPS: { prefix: string; label: () => string }[] = [
   { prefix: 'batch.', label: m.groupBatch },
   { prefix: 'container.', label: m.groupContainer },
   { prefix: 'terminal.', label: m.groupTerminal },
+  { prefix: 'event.', label: m.groupEvent },
   { prefix: 'alert.', label: m.groupAlert },
   { prefix: 'threshold.', label: m.groupRule },
   { prefix: 'silence.', label: m.groupSilence },
   { prefix: 'channel.', label: m.groupChannel },
   { prefix: 'view.', label: m.groupView },
   { prefix: 'dashboard.', label: m.groupDashboard },
+  { prefix: 'grant.', label: m.groupGrant },
+  { prefix: 'team.', label: m.groupTeam },
 ];
 
 const metrics: Record<string, () => string> = {
@@ -65,6 +70,12 @@ function text(detail: Detail, name: string): string | undefined {
 function count(detail: Detail, name: string): number | undefined {
   const value = detail[name];
   return typeof value === 'number' ? value : undefined;
+}
+
+function inside(detail: Detail, name: string, field: string): string | undefined {
+  const value: unknown = detail[name];
+  if (typeof value !== 'object' || value === null) return undefined;
+  return text(value as Detail, field);
 }
 
 /** What a change names, and what it became where that is short. */
@@ -131,6 +142,16 @@ const CHANNEL: Record<string, (values: { channel: string }) => string> = {
   test: m.testedChannel,
 };
 
+/** How somebody signed in, where that was not by password. */
+function byProvider(detail: Detail): string | undefined {
+  return text(detail, 'by') === 'oidc' ? m.byProvider() : undefined;
+}
+
+function endReason(reason: string | undefined): string | undefined {
+  if (reason === 'token_reused') return m.reused();
+  return reason === 'provider_logout' ? m.providerLogout() : undefined;
+}
+
 /** What an entry says. An action that is not known yet is shown by its name. */
 export function wordsOf(entry: AuditEntry): Words {
   const { action, detail } = entry;
@@ -138,12 +159,12 @@ export function wordsOf(entry: AuditEntry): Words {
   const [kind = '', verb = ''] = action.split('.');
   switch (kind) {
     case 'login':
-      return withMore([entry.outcome === 'ok' ? m.signedIn() : m.triedSignIn()], meansOf(detail));
+      return withMore([entry.outcome === 'ok' ? m.signedIn() : m.triedSignIn()], byProvider(detail) ?? meansOf(detail));
     case 'logout':
       return { did: [m.signedOut()] };
     case 'session':
       if (verb === 'prove') return withMore([m.provedIdentity()], meansOf(detail));
-      return withMore([m.endedSession()], text(detail, 'reason') === 'token_reused' ? m.reused() : undefined);
+      return withMore([m.endedSession()], endReason(text(detail, 'reason')));
     case 'totp':
       return { did: [verb === 'create' ? m.madeTotp() : m.removedTotp()] };
     case 'passkey': {
@@ -155,7 +176,13 @@ export function wordsOf(entry: AuditEntry): Words {
     case 'second_factor':
       return { did: [m.resetFactors()] };
     case 'user':
-      return { did: [m.madeAccount()] };
+      return withMore([userWords(entry, verb)], byProvider(detail));
+    case 'invitation': {
+      const invited = { name: text(detail, 'email') ?? m.anybody() };
+      return { did: [(verb === 'revoke' ? m.revokedInvitation : m.invited)(invited)] };
+    }
+    case 'identity':
+      return withMore([verb === 'link' ? m.identityLink() : m.identityUnlink()], text(detail, 'email'));
     case 'profile':
       return withMore([m.changedProfile()], changes(detail));
     case 'password': {
@@ -166,6 +193,7 @@ export function wordsOf(entry: AuditEntry): Words {
     case 'server':
       if (verb === 'create') return withMore(m.addedServer({ name }), text(detail, 'host'));
       if (verb === 'delete') return { did: m.deletedServer({ name }) };
+      if (verb === 'transfer') return { did: m.tookOver({ name, to: text(detail, 'to') ?? '' }) };
       return withMore(m.changedServer({ name }), changes(detail));
     case 'api_key': {
       const write = verb === 'create' ? m.createdKey : m.revokedKey;
@@ -189,6 +217,8 @@ export function wordsOf(entry: AuditEntry): Words {
     case 'alert':
       if (verb === 'note') return { did: m.notedAlert({ name }) };
       return { did: (verb === 'resolve' ? m.resolvedAlert : m.acknowledgedAlert)({ name }) };
+    case 'event':
+      return annotationWords(entry, verb, name);
     case 'threshold':
       return withMore(ruleWords(entry, verb), verb === 'update' ? changes(detail) : undefined);
     case 'silence':
@@ -211,9 +241,56 @@ export function wordsOf(entry: AuditEntry): Words {
       return {
         did: [(verb === 'create' ? m.addedDashboard : m.deletedDashboard)({ name: text(detail, 'name') ?? '' })],
       };
+    case 'grant':
+      return grantWords(entry, verb);
+    case 'team':
+      return teamWords(entry, verb);
     default:
       return { did: [action] };
   }
+}
+
+/** Who got a role, or lost it, and where: `granted bob the role operator (commands, logs) for web-1`. */
+function grantWords(entry: AuditEntry, verb: string): Words {
+  const { detail } = entry;
+  const subject = inside(detail, 'subject', 'user') ?? inside(detail, 'subject', 'team') ?? '';
+  const what = (verb === 'create' ? m.granted : m.endedGrant)({ subject, role: text(detail, 'role') ?? '' });
+  const rights = Array.isArray(detail.rights) ? detail.rights.join(', ') : '';
+  if (entry.server_name) return withMore(m.forServer({ what, name: entry.server_name }), rights);
+  const tag = inside(detail, 'scope', 'tag');
+  return withMore([tag ? m.forTag({ what, tag }) : m.forAll({ what })], rights);
+}
+
+function teamWords(entry: AuditEntry, verb: string): Words {
+  const { detail } = entry;
+  const [team, user] = [text(detail, 'name') ?? '', text(detail, 'user') ?? ''];
+  if (verb === 'create') return { did: [m.createdTeam({ team })] };
+  if (verb === 'delete') return { did: [m.deletedTeam({ team })] };
+  if (verb === 'member_add') return { did: [m.addedMember({ user, team })] };
+  if (verb === 'member_remove') return { did: [m.removedMember({ user, team })] };
+  return withMore([m.renamedTeam()], changes(detail));
+}
+
+const USER: Record<string, (values: { name: string }) => string> = {
+  disable: m.disabledAccount,
+  enable: m.enabledAccount,
+  promote: m.promotedAccount,
+  demote: m.demotedAccount,
+  delete: m.deletedAccount,
+};
+
+function userWords(entry: AuditEntry, verb: string): string {
+  if (verb === 'delete' && entry.outcome !== 'ok') return m.triedDeleteAccount();
+  return USER[verb]?.({ name: text(entry.detail, 'username') ?? '' }) ?? m.madeAccount();
+}
+
+function annotationWords({ detail }: AuditEntry, verb: string, name: string): Words {
+  const isDeploy = detail.kind === 'deploy';
+  const what = [text(detail, 'text'), text(detail, 'version')].filter(Boolean).join(', ');
+  if (verb === 'delete') return withMore((isDeploy ? m.deletedDeploy : m.deletedNote)({ name }), what);
+  const servers = count(detail, 'servers');
+  if (servers !== undefined) return withMore([(isDeploy ? m.addedDeploys : m.addedNotes)({ count: servers })], what);
+  return withMore((isDeploy ? m.addedDeploy : m.addedNote)({ name }), what);
 }
 
 function commandWords(entry: AuditEntry, name: string): Words {

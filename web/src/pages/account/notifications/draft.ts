@@ -41,7 +41,7 @@ export function draftOf(channel: Channel): Draft {
     kind: channel.type,
     settings: knownSettings(channel),
     // Those that cannot be read any more must be given again.
-    replaces: Boolean(channel.problem),
+    replaces: Boolean(channel.problem) && channel.type !== 'push',
     severities: SEVERITIES.filter((severity) => channel.severities.includes(severity)),
     tags: [...channel.tags],
     repeat_minutes: channel.repeat_minutes,
@@ -51,15 +51,16 @@ export function draftOf(channel: Channel): Draft {
 }
 
 export function bodyOf(draft: Draft): ChannelIn {
-  const { name, kind, severities, tags, repeat_minutes, notify_recovery, enabled } = draft;
-  const settings = settingsOf(kind, draft.settings);
-  return { name: name.trim(), type: kind, settings, severities, tags, repeat_minutes, notify_recovery, enabled };
+  return { ...fieldsOf(draft), type: draft.kind, settings: settingsOf(draft.kind, draft.settings) };
+}
+
+function fieldsOf({ name, severities, tags, repeat_minutes, notify_recovery, enabled }: Draft) {
+  return { name: name.trim(), severities, tags, repeat_minutes, notify_recovery, enabled };
 }
 
 /** The same for a channel that is there: without settings where they stay. */
 export function patchOf(draft: Draft): ChannelPatch {
-  const { settings, type, ...rest } = bodyOf(draft);
-  return draft.replaces ? { ...rest, type, settings } : rest;
+  return draft.replaces ? bodyOf(draft) : fieldsOf(draft);
 }
 
 /** What must be given and is not, before the service has to say so. */

@@ -106,8 +106,10 @@ export const kinds: Record<Kind, KindInfo> = {
       { name: 'token', label: m.appToken, secret: true },
     ],
   },
+  push: { label: m.browser, text: m.browserText, settings: [] },
 };
 
+/** Those that a form can make. A browser makes its own channel (Browser.svelte): nobody types a subscription. */
 export const kindNames: Kind[] = ['email', 'ntfy', 'slack', 'discord', 'teams', 'telegram', 'gotify', 'webhook'];
 
 /** Addresses that were typed with commas, blanks or lines between them. */
@@ -138,6 +140,8 @@ export function settingsOf(kind: Kind, given: Settled): Settings {
       return { url: text('url'), token: text('token') };
     case 'webhook':
       return { url: text('url'), ...maybe('secret') };
+    case 'push':
+      throw new Error('a browser gives these itself');
   }
 }
 

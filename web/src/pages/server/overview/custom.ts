@@ -4,7 +4,7 @@ import { fromLocal, toLocalSecond } from '../../../lib/localtime';
 import { locale } from '../../../text/catalogue';
 import { preferences } from '../../../text/preferences.svelte';
 
-/** What `datetime-local` shows of a time. */
+/** What a field has of a time. */
 export function fieldOf(seconds: number): string {
   return toLocalSecond(seconds * 1000);
 }

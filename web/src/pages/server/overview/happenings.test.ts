@@ -116,6 +116,28 @@ it('what the service kept is marked, and a container as in its live event', () =
   expect(marksOfStored({ ...kept, kind: 'of-a-newer-version', detail: {} })).toEqual([]);
 });
 
+it('deploys and notes name their author and lead to their page', () => {
+  const written = { id: 'e1', server_id: 's', at: '2026-11-21T21:20:00Z' };
+  const url = 'https://git.example.com/pipelines/1';
+  const deploy = { text: 'Shop', version: '2.14.0', url, username: 'ada' };
+
+  expect(marksOfStored({ ...written, kind: 'deploy', detail: deploy })).toEqual([
+    {
+      id: 'event:e1',
+      at: 1_795_296_000,
+      kind: 'deploy',
+      tone: 'accent',
+      title: 'Deployed Shop, 2.14.0',
+      eventId: 'e1',
+      by: 'ada',
+      href: url,
+    },
+  ]);
+  const note = marksOfStored({ ...written, kind: 'note', detail: { text: 'Moved', url: 'javascript:alert(1)' } })[0];
+  expect(note).toMatchObject({ kind: 'note', title: 'Moved' });
+  expect(note?.href).toBeUndefined();
+});
+
 it('a start that was noted is not marked once more by the uptime', () => {
   const boot = markOfBoot(1_000_000, 500);
   const noted = (at: number) => ({ id: 'e', at, kind: 'restart' as const, tone: 'accent' as const, title: '' });

@@ -125,10 +125,28 @@ export function marksOfEvent(event: ServerEvent): Mark[] {
 
 const text = (value: unknown) => (typeof value === 'string' ? value : '?');
 
-/** What somebody wrote of an event, under whichever name. */
-function said(detail: StoredEvent['detail']): string {
-  const found = [detail.text, detail.title, detail.version].find((value) => typeof value === 'string' && value !== '');
-  return text(found);
+const optional = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
+
+/** What people and programs wrote. */
+function written(event: StoredEvent): Mark[] {
+  const { detail } = event;
+  const [what, version] = [text(detail.text), optional(detail.version)];
+  const isDeploy = event.kind === 'deploy';
+  const [by, url] = [optional(detail.username), optional(detail.url)];
+  const deployed = version ? m.deployedVersion({ what, version }) : m.deployed({ what });
+  return [
+    {
+      id: `event:${event.id}`,
+      at: seconds(event.at),
+      kind: isDeploy ? 'deploy' : 'note',
+      tone: isDeploy ? 'accent' : 'idle',
+      title: isDeploy ? deployed : what,
+      eventId: event.id,
+      ...(by ? { by } : {}),
+      // The service checks it, too. A link of another kind would run as a script.
+      ...(url && /^https?:\/\//i.test(url) ? { href: url } : {}),
+    },
+  ];
 }
 
 const OTHERS: Record<string, (detail: StoredEvent['detail']) => Pick<Mark, 'kind' | 'tone' | 'title'>> = {
@@ -161,14 +179,13 @@ const OTHERS: Record<string, (detail: StoredEvent['detail']) => Pick<Mark, 'kind
     title: is_off ? m.clockWrong() : m.clockRight(),
   }),
   conflict: () => ({ kind: 'agent', tone: 'bad', title: m.keyConflict() }),
-  deploy: (detail) => ({ kind: 'deploy', tone: 'accent', title: m.deployed({ what: said(detail) }) }),
-  note: (detail) => ({ kind: 'note', tone: 'idle', title: said(detail) }),
   dropped: ({ count }) => ({ kind: 'agent', tone: 'idle', title: m.eventsDropped({ count: String(count) }) }),
 };
 
 /** What the service kept of what happened. */
 export function marksOfStored(event: StoredEvent): Mark[] {
   const at = Date.parse(event.at);
+  if (event.kind === 'deploy' || event.kind === 'note') return written(event);
   if (event.kind === 'container') return marksOfEvent({ ...event.detail, kind: 'container', at });
   const told = OTHERS[event.kind];
   return told ? [{ id: `event:${event.id}`, at: at / 1000, ...told(event.detail) }] : [];

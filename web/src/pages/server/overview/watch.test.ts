@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Line } from '../../../charts/lines';
-import { exploreAddress, ruleAddress, suggestedOf, targetOf, watchOf } from './watch';
+import { exploreAddress, ruleAddress, suggestedOf, targetOf, watchOf, watchOfSeries } from './watch';
 
 const line = (name: string, more: Partial<Line> = {}): Line => ({
   name,
@@ -49,4 +49,14 @@ it('leads to Explore with the series and the range', () => {
   expect(exploreAddress('a', ['network_in:eth0', 'network_out:eth0'], { range: '1h', from: null })).toBe(
     '/explore?server=a&s=network_in%3Aeth0&s=network_out%3Aeth0&range=1h',
   );
+});
+
+it('knows what a rule of series is about that are shown together', () => {
+  expect(watchOfSeries(['cpu_percent'])).toMatchObject({ metric: 'cpu', target: null });
+  expect(watchOfSeries(['disk_percent:/', 'disk_percent:/var'])).toMatchObject({ metric: 'disk', target: null });
+  expect(watchOfSeries(['network_in:eth0'])).toMatchObject({ metric: 'network_in', target: 'eth0' });
+  expect(watchOfSeries(['network_in:eth0', 'network_in:eth1'])).toBeNull();
+  expect(watchOfSeries(['cpu_percent', 'memory_percent'])).toBeNull();
+  expect(watchOfSeries(['fan_speed:1'])).toBeNull();
+  expect(watchOfSeries([])).toBeNull();
 });

@@ -43,6 +43,28 @@ export function watchOf({ key, lines, chosen }: Pick<ChartOf, 'key' | 'lines' | 
   }
 }
 
+/** Metrics of rules, by the part of a series' name before the colon. */
+const OF_SERIES: Record<string, Metric> = {
+  cpu_percent: 'cpu',
+  memory_percent: 'memory',
+  load_1: 'load',
+  disk_percent: 'disk',
+  temperature: 'temperature',
+  network_in: 'network_in',
+  network_out: 'network_out',
+};
+
+/** What can be watched of series that are shown together; null where they are of several kinds, or no rule is about them. */
+export function watchOfSeries(names: readonly string[]): Watch | null {
+  const bases = [...new Set(names.map((name) => name.split(':', 1)[0] ?? ''))];
+  const metric = bases.length === 1 ? OF_SERIES[bases[0] ?? ''] : undefined;
+  if (!metric) return null;
+  const [only = ''] = names;
+  const target = names.length === 1 && only.includes(':') ? only.slice(only.indexOf(':') + 1) : null;
+  if (metric.startsWith('network') && target === null) return null;
+  return { metric, names: [...names], target: target === '*' ? null : target, series: null };
+}
+
 /** What an address says of a suggestion. */
 export interface Suggested {
   value: number;

@@ -1,0 +1,235 @@
+//! `/grants`: who besides the owner may do what to which servers.
+
+mod access;
+mod out;
+
+use deserr::{Deserr, ValuePointerRef};
+use paperclip::actix::web::{Resource, delete as remove, get, post};
+use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
+use uuid::Uuid;
+
+use super::error::{ApiError, ErrorCode};
+use super::extract::fault::{Faults, Part};
+use super::extract::field::{Reference, Tag, Username};
+use super::extract::param::PageQuery;
+use super::extract::{self, CallerAt, Checked, IdPath, NoQuery, Recent, SignedIn};
+use super::path::at;
+use super::people_out::{RightIn, RoleIn};
+use super::reply::{Done, Listed, fault_of};
+use super::task::run_detached;
+use super::teams;
+use crate::auth::Caller;
+use crate::auth::access::{Action, Rights, Role};
+use crate::change::Change;
+use crate::effects;
+use crate::state::State;
+use crate::store::{Grant, GrantScope, GrantSubject, NewGrant};
+use out::GrantOut;
+
+/// To whom something is granted: exactly one of the fields.
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults, validate = one_subject -> Faults)]
+pub struct SubjectIn {
+    #[deserr(default)]
+    user_id: Option<Reference>,
+    /// A user's name, in place of the id.
+    #[deserr(default)]
+    username: Option<Username>,
+    /// A team that you created or are a member of.
+    #[deserr(default)]
+    team_id: Option<Reference>,
+}
+
+fn one_subject(subject: SubjectIn, location: ValuePointerRef<'_>) -> Result<SubjectIn, Faults> {
+    let named = [subject.user_id.is_some(), subject.username.is_some(), subject.team_id.is_some()];
+    if named.into_iter().filter(|is_named| *is_named).count() == 1 {
+        return Ok(subject);
+    }
+    Err(Faults::at(location, "value_error.subject", "name exactly one of user_id, username and team_id"))
+}
+
+/// Which servers are granted: exactly one of the fields.
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults, validate = one_scope -> Faults)]
+pub struct ScopeIn {
+    /// One server that you own or manage.
+    #[deserr(default)]
+    server_id: Option<Reference>,
+    /// Your own servers with this tag, future ones too.
+    #[deserr(default)]
+    tag: Option<Tag>,
+    /// True for all of your own servers, future ones too.
+    #[deserr(default)]
+    all: Option<bool>,
+}
+
+fn one_scope(scope: ScopeIn, location: ValuePointerRef<'_>) -> Result<ScopeIn, Faults> {
+    let named = [scope.server_id.is_some(), scope.tag.is_some(), scope.all == Some(true)];
+    if named.into_iter().filter(|is_named| *is_named).count() == 1 {
+        return Ok(scope);
+    }
+    Err(Faults::at(location, "value_error.reach", "name exactly one of server_id, tag and all"))
+}
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults, validate = rights_of_an_operator -> Faults)]
+pub struct GrantIn {
+    subject: SubjectIn,
+    scope: ScopeIn,
+    role: RoleIn,
+    /// For the role `operator`, some of the rights. Defaults to all of them.
+    #[deserr(default)]
+    rights: Option<Vec<RightIn>>,
+}
+
+fn rights_of_an_operator(grant: GrantIn, _: ValuePointerRef<'_>) -> Result<GrantIn, Faults> {
+    match (grant.role.0, &grant.rights) {
+        (Role::Operator, Some(rights)) if rights.is_empty() => {
+            Err(fault_of("rights", "value_error.list.min_items", "ensure this value has at least 1 items"))
+        }
+        (Role::Operator, _) | (_, None) => Ok(grant),
+        (_, Some(rights)) if rights.is_empty() => Ok(grant),
+        _ => Err(fault_of("rights", "value_error.rights", "only the role operator has some of the rights")),
+    }
+}
+
+/// List grants
+///
+/// Those on your servers, those that you gave, and those that reach you, newest first. `GET /servers/{id}/access` lists all
+/// that concern one server.
+#[api_v2_operation(tags(Sharing), operation_id = "list_grants")]
+pub async fn list(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<GrantOut>, ApiError> {
+    let found = ask.state.store.list_grants(ask.subject.caller.user_id, ask.query.into()).await?;
+    Ok(Listed { items: out::shown(&ask.state.store, found.items).await?, total: found.total })
+}
+
+/// Grant a role on servers
+///
+/// To a user or a team, on one server, on your servers with a tag, or on all of them. Somebody with several grants has the
+/// highest role, and the rights of all of them. It takes effect at once.
+#[api_v2_operation(tags(Sharing), operation_id = "create_grant")]
+pub async fn create(
+    ask: Checked<Recent<SignedIn>, NoQuery, extract::Json<GrantIn>>,
+) -> Result<CreatedJson<GrantOut>, ApiError> {
+    let (Recent(SignedIn { caller, actor }), extract::Json(input)) = (ask.subject, ask.body);
+    run_detached(async move {
+        let (owner_id, scope) = scope_of(&ask.state, &caller, input.scope).await?;
+        let (subject, field) = subject_of(&ask.state, &caller, input.subject).await?;
+        if subject == GrantSubject::User(owner_id) {
+            return Err(faulty(field, "value_error.owner", "this account owns the servers"));
+        }
+        let rights = match (input.role.0, input.rights) {
+            (Role::Operator, None) => Rights::ALL,
+            (Role::Operator, Some(rights)) => rights.into_iter().map(|RightIn(right)| right).collect(),
+            _ => Rights::NONE,
+        };
+        let new = NewGrant { owner_id, giver_id: caller.user_id, subject, scope, role: input.role.0, rights };
+        let created = ask.state.store.create_grant(new, actor).await;
+        // Even after an error: a change may be stored although its answer was lost.
+        effects::commit(&ask.state, Change::AccessChanged).await;
+        let grant = created?.ok_or_else(|| unknown(field))?;
+        let shown = out::shown(&ask.state.store, vec![grant]).await?.pop();
+        shown.map(CreatedJson).ok_or_else(not_found)
+    })
+    .await
+}
+
+/// The owner of the servers and which of them, if the caller may give roles on them.
+async fn scope_of(state: &State, caller: &Caller, scope: ScopeIn) -> Result<(Uuid, GrantScope), ApiError> {
+    match (scope.server_id, scope.tag) {
+        (Some(Reference(id)), _) => {
+            let access = state.accounts.access.server(caller, id, Action::Manage).await?;
+            Ok((access.owner_id(), GrantScope::Server(id)))
+        }
+        (None, Some(Tag(tag))) => Ok((caller.user_id, GrantScope::Tag(tag))),
+        (None, None) => Ok((caller.user_id, GrantScope::All)),
+    }
+}
+
+/// The subject, and the field that names it.
+async fn subject_of(
+    state: &State,
+    caller: &Caller,
+    subject: SubjectIn,
+) -> Result<(GrantSubject, &'static str), ApiError> {
+    if let Some(Reference(id)) = subject.user_id {
+        return Ok((GrantSubject::User(id), "subject.user_id"));
+    }
+    if let Some(Reference(id)) = subject.team_id {
+        let field = "subject.team_id";
+        return match teams::visible(state, caller, id).await {
+            Ok(_) => Ok((GrantSubject::Team(id), field)),
+            Err(ApiError::Refused { code: ErrorCode::NotFound, .. }) => Err(unknown(field)),
+            Err(error) => Err(error),
+        };
+    }
+    let field = "subject.username";
+    let name = subject.username.map(|Username(name)| name).unwrap_or_default();
+    let found = state.store.user_named(&name).await?.ok_or_else(|| unknown(field))?;
+    Ok((GrantSubject::User(found), field))
+}
+
+/// End a grant
+///
+/// Who gave it, the owner of the servers, who manages the server, and the user or the creator of the team to whom it was
+/// given may. Sockets that depend on it close at once.
+#[api_v2_operation(tags(Sharing), operation_id = "delete_grant")]
+pub async fn delete(ask: Checked<Recent<CallerAt<IdPath>>>) -> Result<Done, ApiError> {
+    let Recent(CallerAt { caller, actor, path }) = ask.subject;
+    let deleted = run_detached(async move {
+        let grant = ask.state.store.find_grant(path.id.0).await?.ok_or_else(not_found)?;
+        may_end(&ask.state, &caller, &grant).await?;
+        let deleted = ask.state.store.delete_grant(&grant, actor).await;
+        effects::commit(&ask.state, Change::AccessChanged).await;
+        Ok(deleted?)
+    });
+    if deleted.await? { Ok(Done("Grant ended")) } else { Err(not_found()) }
+}
+
+/// Checks that the caller may end a grant: 404 if they may not know of it.
+async fn may_end(state: &State, caller: &Caller, grant: &Grant) -> Result<(), ApiError> {
+    let is_theirs = grant.giver_id == Some(caller.user_id)
+        || grant.owner_id == caller.user_id
+        || grant.subject == GrantSubject::User(caller.user_id);
+    if is_theirs {
+        return Ok(());
+    }
+    let mut refusal = not_found();
+    if let GrantScope::Server(id) = grant.scope {
+        match state.accounts.access.server(caller, id, Action::Manage).await.map_err(ApiError::from) {
+            Ok(_) => return Ok(()),
+            Err(ApiError::Refused { code: ErrorCode::NotFound, .. }) => {}
+            Err(error @ ApiError::Refused { code: ErrorCode::Forbidden, .. }) => refusal = error,
+            Err(error) => return Err(error),
+        }
+    }
+    if let GrantSubject::Team(id) = grant.subject {
+        match teams::managed(state, caller, id).await {
+            Ok(_) => return Ok(()),
+            Err(ApiError::Refused { code: ErrorCode::NotFound, .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(refusal)
+}
+
+fn not_found() -> ApiError {
+    ApiError::not_found("Grant not found")
+}
+
+fn unknown(field: &'static str) -> ApiError {
+    faulty(field, "value_error.unknown_subject", "there is no such user or team")
+}
+
+fn faulty(field: &str, kind: &str, msg: &str) -> ApiError {
+    ApiError::Invalid(fault_of(field, kind, msg).within(Part::Body))
+}
+
+/// The routes. Fixed paths come before those with parameters that would match them.
+pub fn routes() -> Vec<Resource> {
+    vec![
+        at("/grants").route(get().to(list)).route(post().to(create)),
+        at("/grants/{id}").route(remove().to(delete)),
+        at("/servers/{id}/access").route(get().to(access::list)),
+    ]
+}

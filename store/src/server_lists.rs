@@ -1,0 +1,230 @@
+//! Lists of the servers that somebody sees ([`super::visibility`]).
+
+use entity::{Millis, server};
+use sea_orm::sea_query::Query;
+use sea_orm::{
+    ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
+};
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::frontend::ServerStatus;
+use uuid::Uuid;
+
+use super::commands::ROWS_AT_ONCE;
+use super::server_filter::ServerFilter;
+use super::servers::{recorded_status, tags_of};
+use super::visibility::{Branches, united};
+use super::{Page, PageRequest, Server, Store, StoreError, Visibility};
+
+/// What may change of a server, for a reader that watches all that somebody sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VisibleServer {
+    /// The server.
+    pub id: Uuid,
+    /// The owner.
+    pub owner_id: Uuid,
+    /// The status, as the database knows it.
+    pub status: ServerStatus,
+    /// When the service last heard from its agent; none if never.
+    pub last_seen_at: Option<Timestamp>,
+    /// When a user last changed it.
+    pub updated_at: Timestamp,
+}
+
+impl Store {
+    /// The ids of the visible servers with this tag, ordered by name.
+    pub async fn servers_with_tag(&self, visible: &Visibility, tag: &str) -> Result<Vec<Uuid>, StoreError> {
+        self.servers_that(visible, ServerFilter { tag: Some(tag.to_owned()), ..ServerFilter::default() }).await
+    }
+
+    /// The ids of all visible servers, ordered by name.
+    pub async fn all_servers(&self, visible: &Visibility) -> Result<Vec<Uuid>, StoreError> {
+        self.servers_that(visible, ServerFilter::default()).await
+    }
+
+    async fn servers_that(&self, visible: &Visibility, filter: ServerFilter) -> Result<Vec<Uuid>, StoreError> {
+        let ids = server::Entity::find()
+            .select_only()
+            .column(server::Column::Id)
+            .filter(self.branches(visible).await?.condition())
+            .filter(filter.condition())
+            .order_by_asc(server::Column::SearchText)
+            .order_by_asc(server::Column::Id);
+        Ok(ids.into_tuple().all(&self.read).await?)
+    }
+
+    /// Those of these servers that are visible, in no order.
+    pub async fn visible_among(&self, visible: &Visibility, ids: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
+        let mut found = Vec::new();
+        for some in ids.chunks(ROWS_AT_ONCE) {
+            let filter = ServerFilter { ids: Some(some.to_vec()), ..ServerFilter::default() };
+            found.extend(self.servers_that(visible, filter).await?);
+        }
+        Ok(found)
+    }
+
+    /// Lists the visible servers, ordered by name.
+    pub async fn list_servers(
+        &self,
+        visible: &Visibility,
+        filter: ServerFilter,
+        page: PageRequest,
+    ) -> Result<Page<Server>, StoreError> {
+        let (query, total) = self.page_of_servers(visible, &filter.condition(), page).await?;
+        let records = query.all(&self.read).await?;
+        let ids: Vec<Uuid> = records.iter().map(|record| record.id).collect();
+        let mut tags = tags_of(&self.read, &ids).await?;
+        let items = records
+            .into_iter()
+            .map(|record| Server { tags: tags.remove(&record.id).unwrap_or_default(), record })
+            .collect();
+        Ok(Page { items, total })
+    }
+
+    /// The query of a page of the visible servers that fulfil a condition, ordered by name, and the length of the whole list.
+    pub(super) async fn page_of_servers(
+        &self,
+        visible: &Visibility,
+        condition: &Condition,
+        page: PageRequest,
+    ) -> Result<(Select<server::Entity>, u64), StoreError> {
+        let branches = self.branches(visible).await?;
+        let mut total = 0;
+        for branch in branches.iter() {
+            total += server::Entity::find().filter(branch.clone()).filter(condition.clone()).count(&self.read).await?;
+        }
+        Ok((page_of(&branches, condition, page), total))
+    }
+
+    /// All visible servers, ordered by id.
+    pub async fn visible_servers(&self, visible: &Visibility) -> Result<Vec<VisibleServer>, StoreError> {
+        let query = server::Entity::find()
+            .select_only()
+            .column(server::Column::Id)
+            .column(server::Column::OwnerId)
+            .column(server::Column::SessionId)
+            .column_as(server::Column::Agent.is_not_null(), "has_agent")
+            .column(server::Column::LastSeenAt)
+            .column(server::Column::UpdatedAt)
+            .filter(self.branches(visible).await?.condition())
+            .order_by_asc(server::Column::Id);
+        type Row = (Uuid, Uuid, Option<Uuid>, bool, Option<Millis>, Millis);
+        let rows = query.into_tuple::<Row>().all(&self.read).await?;
+        let server = |(id, owner_id, session_id, has_agent, last_seen_at, updated_at): Row| VisibleServer {
+            id,
+            owner_id,
+            status: recorded_status(session_id.is_some(), has_agent),
+            last_seen_at: last_seen_at.map(Timestamp::from),
+            updated_at: updated_at.into(),
+        };
+        Ok(rows.into_iter().map(server).collect())
+    }
+
+    /// The next visible servers after `after`, ordered by id and without their tags, for a reader that wants all of them.
+    pub async fn servers_after(
+        &self,
+        visible: &Visibility,
+        after: Option<Uuid>,
+        limit: u64,
+    ) -> Result<Vec<server::Model>, StoreError> {
+        let behind = after.map(|id| server::Column::Id.gt(id));
+        let query = server::Entity::find()
+            .filter(self.branches(visible).await?.condition())
+            .filter(Condition::all().add_option(behind))
+            .order_by_asc(server::Column::Id)
+            .limit(limit);
+        Ok(query.all(&self.read).await?)
+    }
+}
+
+/// The query of a page of servers, ordered by name.
+fn page_of(branches: &Branches, condition: &Condition, page: PageRequest) -> Select<server::Entity> {
+    let by_name =
+        |query: Select<server::Entity>| query.order_by_asc(server::Column::SearchText).order_by_asc(server::Column::Id);
+    let of = |branch: &Condition| server::Entity::find().filter(branch.clone()).filter(condition.clone());
+    if let Some(only) = branches.only() {
+        return by_name(of(only)).limit(page.limit).offset(page.offset);
+    }
+    // The page is among the first rows of each branch.
+    let first = |branch: &Condition| {
+        let ids = by_name(of(branch)).select_only().column(server::Column::Id);
+        let ids = QueryTrait::into_query(ids.limit(page.limit.saturating_add(page.offset)));
+        // SQLite takes an order and a limit only in a subquery of its own.
+        Query::select().column(server::Column::Id).from_subquery(ids, "first").to_owned()
+    };
+    let among = united(branches.iter().map(first)).map(|ids| server::Column::Id.in_subquery(ids));
+    by_name(server::Entity::find().filter(Condition::all().add_option(among))).limit(page.limit).offset(page.offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use sea_orm::DatabaseBackend;
+
+    use super::*;
+    use crate::{DatabaseSettings, GrantScope, Shares};
+
+    const PAGE: PageRequest = PageRequest { limit: 100, offset: 50 };
+
+    async fn store() -> (Store, tempfile::TempDir) {
+        let directory = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}?mode=rwc", directory.path().join("signalbox.db").display());
+        (Store::open(&url, DatabaseSettings::default()).await.unwrap(), directory)
+    }
+
+    /// SQLite's plan for a page.
+    async fn plan(store: &Store, visible: &Visibility) -> Vec<String> {
+        let branches = store.branches(visible).await.unwrap();
+        let mut query = page_of(&branches, &Condition::all(), PAGE).build(DatabaseBackend::Sqlite);
+        query.sql = format!("EXPLAIN QUERY PLAN {}", query.sql);
+        let steps = sea_orm::ConnectionTrait::query_all_raw(&store.read, query).await.unwrap();
+        steps.iter().map(|step| step.try_get::<String>("", "detail").unwrap()).collect()
+    }
+
+    fn visible(scopes: &[(u128, GrantScope)]) -> Visibility {
+        let scopes = scopes.iter().map(|(owner, scope)| (Uuid::from_u128(*owner), scope));
+        Visibility::with(Uuid::nil(), Arc::new(Shares::of(Uuid::nil(), scopes)))
+    }
+
+    #[tokio::test]
+    async fn a_list_without_shares_is_the_query_of_one_owner() {
+        let (store, _directory) = store().await;
+
+        let branches = store.branches(&visible(&[])).await.unwrap();
+        let query = page_of(&branches, &Condition::all(), PAGE).build(DatabaseBackend::Sqlite);
+
+        let (_, from) = query.sql.split_once(" FROM ").unwrap();
+        let expected = r#""servers" WHERE "servers"."owner_id" = ? ORDER BY "servers"."search_text" ASC, "servers"."id" ASC LIMIT ? OFFSET ?"#;
+        assert_eq!(from, expected);
+    }
+
+    #[tokio::test]
+    async fn the_servers_of_one_tag_are_read_by_their_owner() {
+        let (store, _directory) = store().await;
+
+        let plan = plan(&store, &visible(&[(1, GrantScope::Tag("db".to_owned()))])).await;
+
+        let expected = [
+            "SEARCH servers USING INDEX servers_by_owner (owner_id=?)",
+            "SEARCH server_tags EXISTS USING COVERING INDEX sqlite_autoindex_server_tags_1 (server_id=? AND tag=?)",
+            "USE TEMP B-TREE FOR ORDER BY",
+        ];
+        assert_eq!(plan, expected);
+    }
+
+    #[tokio::test]
+    async fn no_list_of_shares_scans_a_table() {
+        let (store, _directory) = store().await;
+        let tag = |owner: u128| (owner, GrantScope::Tag("db".to_owned()));
+        let server = |owner: u128| (owner, GrantScope::Server(Uuid::from_u128(owner)));
+        let some = vec![(1, GrantScope::All), tag(2), server(2), tag(3), server(4)];
+        let thousand: Vec<(u128, GrantScope)> = (1..=300).map(tag).chain((301..=600).map(server)).collect();
+
+        for scopes in [some, thousand] {
+            let plan = plan(&store, &visible(&scopes)).await;
+            let scanned: Vec<&String> = plan.iter().filter(|step| step.starts_with("SCAN")).collect();
+            // What was found by its index before.
+            assert!(scanned.iter().all(|step| *step == "SCAN first"), "{plan:#?}");
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Which servers a list may contain: those of an owner, and those that others share with them.
+//!
+//! A list of somebody to whom nothing is shared is the query of one owner. For everybody else the servers fall into few
+//! disjoint branches, each with an index, whatever the number of grants is: whole owners together, servers with tags by chunks of
+//! owners, and single servers. One branch is a condition of the query itself, so that the list of somebody who sees the servers
+//! of one tag costs as much as their owner's. Several are joined by UNION ALL, and a page is taken from the first rows of each.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use entity::{server, server_tag};
+use sea_orm::sea_query::{Expr, ExprTrait, Query, SelectStatement, SimpleExpr, UnionType};
+use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QuerySelect};
+use uuid::Uuid;
+
+use super::{GrantScope, Store, StoreError};
+
+/// Owners whose tags are looked up in one branch: SQLite nests conditions at most 1,000 deep, and joins at most 500 branches.
+const OWNERS_IN_BRANCH: usize = 50;
+
+/// Servers, tags and owners that one account can see by grants. It bounds the values of a statement, of which SQLite takes 32,766.
+const MAX_SHARES: usize = 5_000;
+
+/// The servers that a caller may see, or do something else to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Visibility {
+    own: Uuid,
+    shares: Option<Arc<Shares>>,
+}
+
+/// The servers that others share with somebody. No server is in two of the lists, if it has the owner that its grants name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shares {
+    /// All servers of these.
+    owners: Vec<Uuid>,
+    /// By owner, servers with one of these tags, or of these ids.
+    tagged: BTreeMap<Uuid, Tagged>,
+    /// These servers, of owners who are in none of the other lists.
+    ids: Vec<Uuid>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Tagged {
+    tags: Vec<String>,
+    ids: Vec<Uuid>,
+}
+
+impl Shares {
+    /// What these scopes of owners contain for somebody, who needs no grant for their own servers.
+    pub fn of<'a>(own: Uuid, scopes: impl IntoIterator<Item = (Uuid, &'a GrantScope)>) -> Self {
+        let mut shares = Self::default();
+        let mut single: Vec<(Uuid, Uuid)> = Vec::new();
+        for (owner_id, scope) in scopes.into_iter().filter(|(owner_id, _)| *owner_id != own).take(MAX_SHARES) {
+            match scope {
+                GrantScope::All => shares.owners.push(owner_id),
+                GrantScope::Tag(tag) => shares.tagged.entry(owner_id).or_default().tags.push(tag.clone()),
+                GrantScope::Server(id) => single.push((owner_id, *id)),
+            }
+        }
+        shares.owners.sort_unstable();
+        shares.owners.dedup();
+        shares.tagged.retain(|owner_id, _| shares.owners.binary_search(owner_id).is_err());
+        for (owner_id, id) in single {
+            if shares.owners.binary_search(&owner_id).is_ok() {
+                continue;
+            }
+            match shares.tagged.get_mut(&owner_id) {
+                Some(tagged) => tagged.ids.push(id),
+                None => shares.ids.push(id),
+            }
+        }
+        for tagged in shares.tagged.values_mut() {
+            tagged.tags.sort_unstable();
+            tagged.tags.dedup();
+            tagged.ids.sort_unstable();
+            tagged.ids.dedup();
+        }
+        shares.ids.sort_unstable();
+        shares.ids.dedup();
+        shares
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.owners.is_empty() && self.tagged.is_empty() && self.ids.is_empty()
+    }
+
+    /// The conditions of the branches, each with an index. `own` adds the servers of that account.
+    fn branches(&self, own: Option<Uuid>) -> Vec<Condition> {
+        let owners: Vec<Uuid> = own.into_iter().chain(self.owners.iter().copied()).collect();
+        let mut branches = Vec::new();
+        match owners.as_slice() {
+            [] => {}
+            [owner_id] => branches.push(owned(*owner_id)),
+            _ => branches.push(Condition::all().add(server::Column::OwnerId.is_in(owners))),
+        }
+        let tagged: Vec<(&Uuid, &Tagged)> = self.tagged.iter().collect();
+        branches.extend(tagged.chunks(OWNERS_IN_BRANCH).map(|chunk| match chunk {
+            [(owner_id, tagged)] => tagged.condition(**owner_id),
+            _ => chunk.iter().fold(Condition::any(), |any, (owner_id, tagged)| any.add(tagged.condition(**owner_id))),
+        }));
+        if !self.ids.is_empty() {
+            branches.push(Condition::all().add(server::Column::Id.is_in(self.ids.iter().copied())));
+        }
+        branches
+    }
+}
+
+impl Tagged {
+    fn condition(&self, owner_id: Uuid) -> Condition {
+        let of_tags = has_one_of(&self.tags);
+        let among = match self.ids.as_slice() {
+            [] => Condition::all().add(of_tags),
+            ids => Condition::any().add(of_tags).add(server::Column::Id.is_in(ids.iter().copied())),
+        };
+        owned(owner_id).add(among)
+    }
+}
+
+impl Visibility {
+    /// The servers of one account, and no others.
+    pub fn of_owner(owner_id: Uuid) -> Self {
+        Self { own: owner_id, shares: None }
+    }
+
+    /// The servers of one account, and those that others share with it.
+    pub fn with(own: Uuid, shares: Arc<Shares>) -> Self {
+        Self { own, shares: Some(shares).filter(|shares| !shares.is_empty()) }
+    }
+
+    /// The one owner of all servers; none if there may be others.
+    pub fn sole_owner(&self) -> Option<Uuid> {
+        self.shares.is_none().then_some(self.own)
+    }
+
+    /// Every account that owns some of the servers, or may.
+    pub fn owners(&self) -> Vec<Uuid> {
+        let shares = self.shares.iter().flat_map(|shares| shares.owners.iter().chain(shares.tagged.keys()));
+        [self.own].into_iter().chain(shares.copied()).collect()
+    }
+}
+
+/// Disjoint conditions on the table of servers that together are a visibility.
+pub(super) struct Branches(Vec<Condition>);
+
+impl Branches {
+    /// The condition on the table of servers.
+    pub fn condition(&self) -> Condition {
+        match self.only() {
+            Some(only) => only.clone(),
+            None => Condition::all().add(server::Column::Id.in_subquery(self.ids())),
+        }
+    }
+
+    /// The condition for a query that has few rows without it.
+    pub fn any(&self) -> Condition {
+        self.0.iter().fold(Condition::any(), |any, branch| any.add(branch.clone()))
+    }
+
+    /// The ids of all servers.
+    pub fn ids(&self) -> SelectStatement {
+        let of = |branch: &Condition| {
+            let ids = server::Entity::find().select_only().column(server::Column::Id).filter(branch.clone());
+            sea_orm::QueryTrait::into_query(ids)
+        };
+        united(self.0.iter().map(of)).unwrap_or_else(|| Query::select().to_owned())
+    }
+
+    /// The branch, if there is only one.
+    pub fn only(&self) -> Option<&Condition> {
+        match self.0.as_slice() {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
+    /// The condition of each branch.
+    pub fn iter(&self) -> impl Iterator<Item = &Condition> {
+        self.0.iter()
+    }
+}
+
+/// The rows of all statements.
+pub(super) fn united(statements: impl Iterator<Item = SelectStatement>) -> Option<SelectStatement> {
+    statements.reduce(|mut all, statement| all.union(UnionType::All, statement).to_owned())
+}
+
+impl Store {
+    /// The branches of a visibility. Somebody without servers of their own has no branch for them.
+    pub(super) async fn branches(&self, visibility: &Visibility) -> Result<Branches, StoreError> {
+        let Some(shares) = &visibility.shares else { return Ok(Branches(vec![owned(visibility.own)])) };
+        let any = server::Entity::find().select_only().column(server::Column::Id).filter(owned(visibility.own));
+        let has_own = any.limit(1).into_tuple::<Uuid>().one(&self.read).await?.is_some();
+        Ok(Branches(shares.branches(has_own.then_some(visibility.own))))
+    }
+
+    /// The owner of a server among these. For another server it returns the same as for one that does not exist, and takes as
+    /// long.
+    pub async fn find_visible(&self, visibility: &Visibility, id: Uuid) -> Result<Option<Uuid>, StoreError> {
+        let Some(shares) = &visibility.shares else {
+            return Ok(self.owns_server(visibility.own, id).await?.then_some(visibility.own));
+        };
+        let any = Branches(shares.branches(Some(visibility.own))).any();
+        let found = server::Entity::find_by_id(id).filter(any).select_only().column(server::Column::OwnerId);
+        Ok(found.into_tuple().one(&self.read).await?)
+    }
+}
+
+fn owned(owner_id: Uuid) -> Condition {
+    Condition::all().add(server::Column::OwnerId.eq(owner_id))
+}
+
+/// Looks at the tags of one server at a time: another owner may have very many servers with the same tag.
+fn has_one_of(tags: &[String]) -> SimpleExpr {
+    let of_server =
+        Expr::col((server_tag::Entity, server_tag::Column::ServerId)).equals((server::Entity, server::Column::Id));
+    let tag = Expr::col((server_tag::Entity, server_tag::Column::Tag));
+    let tagged = match tags {
+        [tag_name] => tag.eq(tag_name.as_str()),
+        _ => tag.is_in(tags.iter().map(String::as_str)),
+    };
+    Expr::exists(
+        Query::select().expr(Expr::val(1)).from(server_tag::Entity).and_where(of_server).and_where(tagged).to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u128) -> Uuid {
+        Uuid::from_u128(number)
+    }
+
+    fn shares(scopes: &[(u128, GrantScope)]) -> Shares {
+        Shares::of(id(0), scopes.iter().map(|(owner, scope)| (id(*owner), scope)))
+    }
+
+    fn tag(name: &str) -> GrantScope {
+        GrantScope::Tag(name.to_owned())
+    }
+
+    #[test]
+    fn a_wider_grant_of_the_same_owner_covers_the_narrower_ones() {
+        let all = shares(&[
+            (1, GrantScope::Server(id(10))),
+            (1, tag("db")),
+            (1, GrantScope::All),
+            (2, GrantScope::Server(id(20))),
+            (2, tag("web")),
+            (2, tag("web")),
+            (3, GrantScope::Server(id(30))),
+            (3, GrantScope::Server(id(30))),
+        ]);
+
+        assert_eq!(all.owners, [id(1)]);
+        assert_eq!(all.tagged, [(id(2), Tagged { tags: vec!["web".into()], ids: vec![id(20)] })].into());
+        assert_eq!(all.ids, [id(30)]);
+        assert_eq!(all.branches(None).len(), 3);
+        assert_eq!(all.branches(Some(id(0))).len(), 3);
+    }
+
+    #[test]
+    fn grants_on_ones_own_servers_mean_nothing() {
+        assert!(shares(&[(0, GrantScope::All), (0, tag("db"))]).is_empty());
+        let visibility = Visibility::with(id(0), Arc::new(shares(&[(0, GrantScope::All)])));
+        assert_eq!(visibility, Visibility::of_owner(id(0)));
+        assert_eq!(visibility.sole_owner(), Some(id(0)));
+    }
+
+    #[test]
+    fn many_owners_with_tags_are_few_branches() {
+        let many: Vec<(u128, GrantScope)> = (1..=1_000).map(|owner| (owner, tag("db"))).collect();
+
+        assert_eq!(shares(&many).branches(None).len(), 1_000 / OWNERS_IN_BRANCH);
+        assert_eq!(shares(&many[..1]).branches(None).len(), 1);
+    }
+}

@@ -1,0 +1,165 @@
+//! The servers of a deleted account continue at another one: agents, alerts, thresholds, commands and history.
+
+use serde_json::{Value, json};
+use signalbox::store::{Alert, AlertChange};
+use uuid::Uuid;
+
+use crate::support::agent::{FakeAgent, sample_at};
+use crate::support::alerts::{Alarms, Threshold};
+use crate::support::rows::alert;
+use crate::support::{Account, TestService, eventually, in_time, text_of};
+
+struct Scene {
+    service: TestService,
+    admin: Account,
+    bob: Account,
+    server_id: Uuid,
+    key: String,
+}
+
+impl Scene {
+    async fn start() -> Self {
+        let service = TestService::start().await;
+        let (admin, bob) = (service.register("admin").await, service.register("bob").await);
+        let (server_id, key) = service.server_with_key(&bob, "web-1").await;
+        Self { service, admin, bob, server_id, key }
+    }
+
+    fn of(&self, account: &Account) -> Alarms {
+        Alarms::of(&self.service, account, self.server_id)
+    }
+
+    /// Deletes bob's account, whose servers go to the administrator.
+    async fn delete_bob(&self) {
+        let path = format!("/users/{}?servers_to={}", self.bob.id, self.admin.id);
+        self.service.client.delete(path).bearer(&self.admin.token).expect(200).await;
+    }
+}
+
+#[actix_web::test]
+async fn a_connected_agent_comes_back_as_the_new_owners() {
+    let scene = Scene::start().await;
+    let mut agent = FakeAgent::online(scene.service.address, &scene.key).await;
+    agent.store(1, vec![sample_at(signalbox_protocol::Timestamp::now())]).await;
+    let mut fleet = crate::support::dashboard::Dashboard::open(
+        scene.service.address,
+        "/api/v1/ws/fleet",
+        crate::support::dashboard::Pass::Header(&scene.admin.token),
+        &[],
+    )
+    .await
+    .unwrap();
+    assert_eq!(fleet.until("fleet").await["servers"], json!([]));
+
+    scene.delete_bob().await;
+
+    in_time("the agent is asked to connect again", agent.expect_close(1012)).await;
+    fleet.until("servers").await;
+    let mut agent = FakeAgent::online(scene.service.address, &scene.key).await;
+    agent.store(2, vec![sample_at(signalbox_protocol::Timestamp::now())]).await;
+    let admin = scene.of(&scene.admin);
+    let server = admin.read(&format!("/servers/{}", scene.server_id)).await;
+    assert_eq!((&server["name"], &server["status"]), (&json!("web-1"), &json!("online")));
+    let history = admin.read(&format!("/metrics/{}/history", scene.server_id)).await;
+    assert!(!history.as_array().unwrap().is_empty(), "{history}");
+    let shown = async { while !fleet.next().await.to_string().contains(&scene.server_id.to_string()) {} };
+    in_time("the fleet's socket has the server", shown).await;
+}
+
+#[actix_web::test]
+async fn thresholds_of_servers_and_their_alerts_move_and_those_for_tags_end() {
+    let scene = Scene::start().await;
+    let bob = scene.of(&scene.bob);
+    let own = bob.add(Threshold::cpu(50.0)).await;
+    let everywhere = bob.add(Threshold::cpu(60.0).everywhere()).await;
+    let mut probe = bob.probe(&scene.key).await;
+    probe.cpu(90.0).await;
+    for threshold in [own, everywhere] {
+        bob.until(threshold, "active").await;
+    }
+
+    scene.delete_bob().await;
+
+    let admin = scene.of(&scene.admin);
+    admin.until(everywhere, "resolved").await;
+    assert_eq!(admin.only(own).await["status"], "active");
+    let thresholds = admin.read("/alerts/thresholds").await;
+    assert_eq!(thresholds.as_array().unwrap().len(), 1);
+    assert_eq!(thresholds[0]["id"], json!(own));
+    // The evaluator knows the new owner.
+    let mut socket = admin.watch().await;
+    let mut probe = admin.probe(&scene.key).await;
+    probe.cpu(10.0).await;
+    admin.until(own, "resolved").await;
+    probe.cpu(90.0).await;
+    let told = socket.until("alert").await;
+    assert_eq!(told["threshold_id"], json!(own));
+    admin.until(own, "active").await;
+    assert_eq!(admin.of_threshold(own).await.len(), 2);
+}
+
+#[actix_web::test]
+async fn lists_and_counts_of_alerts_are_those_of_the_new_owner() {
+    let scene = Scene::start().await;
+    let opened: Vec<Alert> = (0..7).map(|_| alert(scene.bob.id, scene.server_id, Uuid::now_v7())).collect();
+    let change = |alert: &Alert| AlertChange::Opened { alert: Box::new(alert.clone()), tags: Vec::new() };
+    let changes: Vec<AlertChange> = opened.iter().map(change).collect();
+    scene.service.state.store.change_alerts(&changes).await.unwrap();
+
+    scene.delete_bob().await;
+
+    let list = |query: &str| {
+        let path = format!("/alerts?{query}");
+        scene.service.client.get(path).bearer(&scene.admin.token).expect_answer(200)
+    };
+    // With times the total comes from other counters.
+    for query in ["limit=2", "limit=2&since=2020-01-01T00:00:00Z"] {
+        let page = list(query).await;
+        assert_eq!((page.header("X-Total-Count"), page.json().as_array().unwrap().len()), ("7", 2), "{query}");
+    }
+    // An evaluator that still had the old owner writes for the new one.
+    let late = alert(scene.bob.id, scene.server_id, Uuid::now_v7());
+    let written = scene.service.state.store.change_alerts(&[change(&late)]).await.unwrap();
+    assert_eq!(written[0].as_ref().map(|alert| alert.owner_id), Some(scene.admin.id));
+    assert_eq!(list("limit=1").await.header("X-Total-Count"), "8");
+}
+
+#[actix_web::test]
+async fn commands_keep_their_history_and_a_running_batch_ends() {
+    let scene = Scene::start().await;
+    let (second, _) = scene.service.server_with_key(&scene.bob, "web-2").await;
+    let mut agent = FakeAgent::online(scene.service.address, &scene.key).await;
+    let body = json!({"command": "sleep 60", "server_ids": [scene.server_id, second], "concurrency": 1});
+    let batch = scene.service.client.post("/commands").bearer(&scene.bob.token).json(body).expect(201).await;
+    in_time("the first command is sent", agent.next()).await;
+
+    scene.delete_bob().await;
+
+    let admin = scene.of(&scene.admin);
+    let history = |id: Uuid| {
+        let admin = admin.clone();
+        async move { admin.read(&format!("/commands/{id}")).await }
+    };
+    let waiting = eventually("what waited never runs", async || {
+        let commands = history(second).await;
+        Some(commands[0].clone()).filter(|command| command["status"] != "queued" && command["status"] != "running")
+    })
+    .await;
+    assert_eq!((&waiting["username"], &waiting["batch_id"]), (&json!("bob"), &Value::Null));
+    assert_eq!(history(scene.server_id).await[0]["command"], "sleep 60");
+    let path = format!("/commands/batches/{}", text_of(&batch["id"]));
+    scene.service.client.get(path).bearer(&scene.admin.token).expect_error(404, "not_found").await;
+}
+
+#[actix_web::test]
+async fn each_server_has_an_entry_about_its_new_owner() {
+    let scene = Scene::start().await;
+
+    scene.delete_bob().await;
+
+    let path = format!("/audit?server_id={}", scene.server_id);
+    let entries = scene.service.client.get(path).bearer(&scene.admin.token).expect(200).await;
+    let entry = &entries[0];
+    assert_eq!((&entry["action"], &entry["server_name"]), (&json!("server.transfer"), &json!("web-1")));
+    assert_eq!(entry["detail"], json!({"from": "bob", "to": "admin"}));
+}

@@ -1,0 +1,115 @@
+//! Grants and teams: a right that is given or taken away at one instance is so at every other.
+
+use serde_json::{Value, json};
+
+use super::{A, B, C, Scene};
+use crate::support::dashboard::{Dashboard, Pass};
+use crate::support::rest::Call;
+use crate::support::{eventually, registration, text_of};
+
+/// A scene with somebody who is not the owner.
+struct Guest {
+    scene: Scene,
+    token: String,
+}
+
+impl Guest {
+    async fn start() -> Self {
+        let scene = Scene::start().await;
+        let made = scene.client(A).post("/auth/register").json(registration("guest")).expect(201).await;
+        Self { token: text_of(&made["access_token"]), scene }
+    }
+
+    fn get(&self, instance: usize, path: &str) -> Call {
+        self.scene.client(instance).get(path).bearer(&self.token)
+    }
+
+    async fn open(&self, instance: usize, path: &str) -> Dashboard {
+        let (address, path) = (self.scene.cluster.address(instance), format!("/api/v1{path}"));
+        Dashboard::open(address, &path, Pass::Header(&self.token), &[]).await.expect("a dashboard")
+    }
+
+    /// Waits until an instance answers like this.
+    async fn until(&self, instance: usize, path: &str, status: u16) {
+        eventually(&format!("{instance} answers {status}"), async || {
+            (self.get(instance, path).send().await.status == status).then_some(())
+        })
+        .await;
+    }
+
+    async fn grant(&self, subject: Value, role: &str, rights: Value) -> String {
+        let scope = json!({"server_id": self.scene.server_id()});
+        let body = json!({"subject": subject, "scope": scope, "role": role, "rights": rights});
+        text_of(&self.scene.post(A, "/grants").json(body).expect(201).await["id"])
+    }
+
+    async fn end(&self, grant: &str) {
+        let path = format!("/grants/{grant}");
+        self.scene.client(A).delete(path).bearer(&self.scene.prepared.token).expect(200).await;
+    }
+}
+
+#[actix_web::test]
+async fn a_grant_that_ends_at_one_closes_what_it_opened_at_the_others() {
+    let guest = Guest::start().await;
+    let id = guest.scene.server_id();
+    let server = format!("/servers/{id}");
+    let view = guest.grant(json!({"username": "guest"}), "viewer", json!([])).await;
+    let read = guest.grant(json!({"username": "guest"}), "operator", json!(["logs"])).await;
+    // The instance that made it knows at once.
+    guest.get(A, &server).expect(200).await;
+    for instance in [B, C] {
+        guest.until(instance, &server, 200).await;
+        eventually("the second grant is known", async || {
+            let shown = guest.get(instance, &server).expect(200).await;
+            (shown["rights"] == json!(["logs"])).then_some(())
+        })
+        .await;
+    }
+    let mut metrics =
+        [guest.open(B, &format!("/ws/metrics/{id}")).await, guest.open(C, &format!("/ws/metrics/{id}")).await];
+    let mut logs = [guest.open(B, &format!("/ws/logs/{id}")).await, guest.open(C, &format!("/ws/logs/{id}")).await];
+    let mut walls = [guest.open(B, "/ws/fleet").await, guest.open(C, "/ws/fleet").await];
+    for wall in &mut walls {
+        assert_eq!(wall.expect("fleet").await["servers"][0]["server_id"], json!(id));
+    }
+
+    guest.end(&read).await;
+    for log in &mut logs {
+        log.expect_close(4403).await;
+    }
+    guest.end(&view).await;
+    for socket in &mut metrics {
+        socket.expect("status").await;
+        socket.expect_close(4404).await;
+    }
+    for wall in &mut walls {
+        wall.until("servers").await;
+    }
+    for instance in [A, B, C] {
+        guest.until(instance, &server, 404).await;
+    }
+}
+
+#[actix_web::test]
+async fn a_member_who_leaves_a_team_loses_its_servers_everywhere() {
+    let guest = Guest::start().await;
+    let server = format!("/servers/{}", guest.scene.server_id());
+    let team = text_of(&guest.scene.post(A, "/teams").json(json!({"name": "ops"})).expect(201).await["id"]);
+    guest.grant(json!({"team_id": team}), "viewer", json!([])).await;
+    let member = format!("/teams/{team}/members/guest");
+    let owner = &guest.scene.prepared.token;
+    guest.scene.client(B).put(&member).bearer(owner).expect(200).await;
+    for instance in [A, B, C] {
+        guest.until(instance, &server, 200).await;
+    }
+    let mut metrics = guest.open(C, &format!("/ws/metrics/{}", guest.scene.server_id())).await;
+    metrics.expect("status").await;
+
+    guest.scene.client(B).delete(&member).bearer(&guest.token).expect(200).await;
+
+    metrics.expect_close(4404).await;
+    for instance in [A, B, C] {
+        guest.until(instance, &server, 404).await;
+    }
+}

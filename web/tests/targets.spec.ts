@@ -1,0 +1,70 @@
+// What is pressed is no smaller than 24 by 24 px, or has that much room around it (WCAG 2.5.8), with a mouse and on a phone.
+import type { Page } from '@playwright/test';
+import { open, show, signedIn } from './support/pages.ts';
+import { expect, test } from './support/test.ts';
+
+const LEAST = 24;
+
+/** What can be pressed and is too small: links within a sentence aside, whose size is that of the text. */
+async function tooSmall(page: Page): Promise<string[]> {
+  return page.evaluate((least) => {
+    const pressed =
+      'a[href], button, input:not([type="hidden"]), select, textarea, summary, [tabindex="0"][role], ' +
+      '[role="switch"], [role="checkbox"], [role="option"], [role="tab"], [role="slider"]';
+    const isSentence = (element: Element) => {
+      if (getComputedStyle(element).display !== 'inline') return false;
+      const around = element.closest('p, li, dd, td, h1, h2, h3, figcaption, span') ?? element.parentElement;
+      return (around?.textContent ?? '').trim().length > (element.textContent ?? '').trim().length;
+    };
+    // Lines of a log and of the heat map are as high as their text. Both have an equivalent: the line's own page of details
+    // opens by key, and the table below the map has larger buttons.
+    const ofLines = '[role="log"] .open, .names a';
+    const faults: string[] = [];
+    for (const element of document.querySelectorAll<HTMLElement>(pressed)) {
+      if (!element.checkVisibility({ visibilityProperty: true, opacityProperty: false })) continue;
+      if (element.matches(ofLines)) continue;
+      if (element.closest('.sr-only, [inert], [aria-hidden="true"]') || isSentence(element)) continue;
+      // A field's label is pressed like the field.
+      const labels = element instanceof HTMLInputElement ? [...(element.labels ?? [])] : [];
+      const boxes = [element, ...labels].map((each) => each.getBoundingClientRect());
+      if (boxes.every(({ width, height }) => width === 0 || height === 0)) continue;
+      // What a link lays over its row is a part of it.
+      const over = getComputedStyle(element, '::after');
+      const isSpread = over.content !== 'none' && over.position === 'absolute';
+      const isLarge = boxes.some(({ width, height }) => width >= least - 0.5 && height >= least - 0.5);
+      if (isLarge || isSpread) continue;
+      const [{ width, height }] = boxes as [DOMRect];
+      const name = element.getAttribute('aria-label') ?? (element.textContent ?? '').trim().slice(0, 40);
+      faults.push(`${element.tagName.toLowerCase()}.${element.className} "${name}" ${width} x ${height}`);
+    }
+    return faults;
+  }, LEAST);
+}
+
+const DEVICES = [
+  { name: 'a desk', use: { viewport: { width: 1280, height: 800 } } },
+  { name: 'a phone', use: { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true } },
+];
+
+for (const { name, use } of DEVICES) {
+  test.describe(`on ${name}`, () => {
+    test.use(use);
+
+    for (const shown of signedIn) {
+      test(`everything on ${shown.path} is large enough to press`, async ({ page, site, crowd }) => {
+        await show(page, shown, site, crowd);
+
+        await expect.poll(() => tooSmall(page), { timeout: 5_000 }).toEqual([]);
+      });
+    }
+
+    for (const { path, ready } of open) {
+      test(`everything on ${path} is large enough to press`, async ({ page }) => {
+        await page.goto(path);
+        await expect(ready(page, '').first()).toBeVisible();
+
+        await expect.poll(() => tooSmall(page), { timeout: 5_000 }).toEqual([]);
+      });
+    }
+  });
+}
