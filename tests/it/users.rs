@@ -263,6 +263,7 @@ async fn an_account_shows_nothing_secret() {
         "id",
         "is_admin",
         "last_login_at",
+        "second_factor",
         "servers",
         "sessions",
         "username",
