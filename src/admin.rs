@@ -18,7 +18,7 @@ use crate::config::{Config, DATABASE_FILE};
 use crate::random;
 use crate::startup::directory::DirectoryError;
 use crate::store::import::ImportError;
-use crate::store::{self, Store, StoreError};
+use crate::store::{self, SecondFactors, Store, StoreError};
 
 /// Entries of the audit log in one query: some 500 KB.
 const VERIFIED_AT_ONCE: u64 = 1_000;
@@ -95,6 +95,16 @@ pub async fn reset_password(config: &Config, name: &str) -> Result<String, Admin
     store.change_password(entry, hash, None, None).await?;
     store.close().await;
     Ok(password)
+}
+
+/// Removes all second factors of a user and ends their sessions. Returns what there was.
+pub async fn reset_second_factor(config: &Config, name: &str) -> Result<SecondFactors, AdminError> {
+    let store = open_filled(config).await?;
+    let user = store.find_user_by_name(name).await?.ok_or_else(|| AdminError::NoUser(name.to_owned()))?;
+    let entry = Entry::new(action::SECOND_FACTOR_RESET, user.id, Actor::command_line());
+    let removed = store.reset_second_factors(entry).await?;
+    store.close().await;
+    Ok(removed)
 }
 
 /// Verifies the audit log from its first entry to its last, also while a service adds to it. Returns the last entry's

@@ -39,6 +39,10 @@ pub enum Change {
         /// Batches that had not ended.
         batches: Vec<Uuid>,
     },
+    /// The operator removed the user's second factors, and their logins have ended.
+    SecondFactorReset {
+        user_id: Uuid,
+    },
     ServerDeleted {
         server_id: Uuid,
         owner_id: Uuid,
@@ -65,13 +69,14 @@ pub enum Change {
 
 impl Change {
     /// The actions of the audit log that are changes.
-    pub const ACTIONS: [&str; 29] = [
+    pub const ACTIONS: [&str; 30] = [
         action::API_KEY_REVOKE,
         action::LOGOUT,
         action::SESSION_END,
         action::PASSWORD_CHANGE,
         action::PASSWORD_RESET,
         action::PROFILE_UPDATE,
+        action::SECOND_FACTOR_RESET,
         action::GRANT_CREATE,
         action::GRANT_DELETE,
         action::TEAM_CREATE,
@@ -113,6 +118,7 @@ impl Change {
                 Self::PasswordChanged { user_id: owner_id, ended: Vec::new() }
             }
             action::PROFILE_UPDATE => Self::UserRenamed { user_id: owner_id },
+            action::SECOND_FACTOR_RESET => Self::SecondFactorReset { user_id: owner_id },
             action::GRANT_CREATE
             | action::GRANT_DELETE
             | action::TEAM_CREATE

@@ -3,6 +3,7 @@
 mod import;
 mod limits;
 mod oidc;
+mod proofs;
 mod users;
 mod values;
 
@@ -154,6 +155,8 @@ pub struct ServeArgs {
     /// Who can create an account; closed: only the first account can be created
     #[arg(long, env = "SIGNALBOX_REGISTRATION", value_name = "MODE", value_enum, default_value = "open")]
     pub registration: Registration,
+    #[command(flatten)]
+    pub proofs: proofs::ProofArgs,
     /// The web interface; off: the API only
     #[arg(long, env = "SIGNALBOX_WEB", value_name = "SWITCH", value_enum, default_value = "on")]
     pub web: WebInterface,
@@ -173,7 +176,7 @@ pub struct ServeArgs {
     /// File with the secret that signs tokens, at least 32 bytes [default: generated in the data directory]
     #[arg(long, env = "SIGNALBOX_JWT_SECRET_FILE", value_name = "FILE", help_heading = heading::SECRETS)]
     pub jwt_secret_file: Option<PathBuf>,
-    /// File with the key that encrypts notification channels, at least 32 bytes [default: generated in the data directory]
+    /// File with the key that encrypts notification channels and secrets of authenticator apps, at least 32 bytes [default: generated in the data directory]
     #[arg(long, env = "SIGNALBOX_ENCRYPTION_KEY_FILE", value_name = "FILE", help_heading = heading::SECRETS)]
     pub encryption_key_file: Option<PathBuf>,
     /// File with the key for push messages to browsers, 32 bytes in base64 [default: generated in the data directory if
@@ -357,6 +360,8 @@ impl ServeArgs {
             password_login: self.oidc.password_login,
             oidc: self.oidc.config(),
             web: self.web,
+            second_factor: self.proofs.second_factor,
+            step_up: self.proofs.step_up(),
             allowed_origins: self.allowed_origins,
             password_iterations: self.password_iterations,
             install_dir: self.install_dir,

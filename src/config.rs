@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::address::{authority_of, host_of, is_loopback};
+pub use crate::auth::factors::SecondFactorPolicy;
 use crate::auth::oidc::OidcSetupError;
 pub use crate::auth::oidc::{OidcConfig, PasswordLogin};
 pub use crate::bus::nats::NatsConfig;
@@ -47,6 +48,10 @@ pub struct Config {
     pub oidc: Option<OidcConfig>,
     pub password_login: PasswordLogin,
     pub web: WebInterface,
+    /// Who must have proved a second factor.
+    pub second_factor: SecondFactorPolicy,
+    /// How long a proof of identity counts for commands, terminals and keys; none if it counts as long as its login.
+    pub step_up: Option<Duration>,
     /// Origins of other web pages whose scripts may open WebSockets, and use the refresh token's cookie as far as their
     /// browser lets them.
     pub allowed_origins: Vec<String>,
@@ -210,6 +215,8 @@ impl Config {
             oidc: None,
             password_login: PasswordLogin::On,
             web: WebInterface::On,
+            second_factor: SecondFactorPolicy::Off,
+            step_up: None,
             allowed_origins: Vec::new(),
             password_iterations: PASSWORD_ITERATIONS,
             install_dir: None,

@@ -23,12 +23,13 @@ pub async fn apply(state: &State, change: Change) {
             logins.look_at(user_id).await;
         }
         Change::AccessChanged => state.accounts.access.changed().await,
-        Change::UserRenamed { user_id } => state.accounts.logins.renamed(user_id),
+        Change::SecondFactorReset { user_id } => state.accounts.logins.look_at(user_id).await,
+        Change::UserRenamed { user_id } => state.accounts.logins.forget(user_id),
         Change::AccountChanged { user_id } => {
             let logins = &state.accounts.logins;
             logins.look_at(user_id).await;
             // What the caller may do is cached with the name.
-            logins.renamed(user_id);
+            logins.forget(user_id);
         }
         Change::AccountDeleted { user_id, servers_to, batches } => {
             state.accounts.logins.look_at(user_id).await;

@@ -70,6 +70,7 @@ pub mod presence;
 pub mod random;
 pub mod reconciler;
 pub mod registry;
+pub mod seal;
 pub mod shards;
 pub mod shares;
 pub mod startup;

@@ -157,6 +157,7 @@ async fn user(command: UserCommand) -> anyhow::Result<()> {
             change_user(UserArgs { name, data }, patch, said).await
         }
         UserCommand::ResetPassword(args) => reset_password(args).await,
+        UserCommand::ResetSecondFactor(args) => reset_second_factor(args).await,
     }
 }
 
@@ -181,6 +182,13 @@ async fn reset_password(args: UserArgs) -> anyhow::Result<()> {
     observe::init_logs(&args.data.log, args.data.log_format)?;
     let password = admin::reset_password(&args.data.config(), &args.name).await?;
     say(&format!("new password for {}: {password}", args.name))
+}
+
+async fn reset_second_factor(args: UserArgs) -> anyhow::Result<()> {
+    observe::init_logs(&args.data.log, args.data.log_format)?;
+    let removed = admin::reset_second_factor(&args.data.config(), &args.name).await?;
+    let app = if removed.totp { "yes" } else { "no" };
+    say(&format!("removed from {}: authenticator app: {app}, passkeys: {}", args.name, removed.passkeys))
 }
 
 async fn verify_audit(args: VerifyArgs) -> anyhow::Result<()> {

@@ -26,6 +26,7 @@ use uuid::Uuid;
 use crate::alerts;
 use crate::auth::access::Access;
 use crate::auth::account::Accounts;
+use crate::auth::factors::{self, Factors};
 use crate::auth::logins::Logins;
 use crate::auth::oidc::{Oidc, OidcSetupError};
 use crate::auth::password::{PasswordError, Passwords};
@@ -33,6 +34,7 @@ use crate::auth::refusals::Refusals;
 use crate::auth::secret::{self, ENCRYPTION, SIGNING, SecretError};
 use crate::auth::setup::Setup;
 use crate::auth::token::Tokens;
+use crate::auth::webauthn::RelyingParty;
 use crate::bus::BusError;
 use crate::bus::nats::NatsError;
 use crate::clock::{self, Clock, Lead};
@@ -309,6 +311,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         tokens: Tokens::new(&secret, timing.access_token, timing.refresh_token, clock.clone()),
         passwords: Passwords::new(config.password_iterations)?,
         logins: Logins::new(store.clone(), feeds.clone()),
+        factors: factors(&config, &encryption, &store, &clock)?,
         refusals: Refusals::default(),
         registration: config.registration,
         password_login: config.password_login,
@@ -359,6 +362,12 @@ async fn clock(store: &Store, lead: Lead) -> Result<Clock, StoreError> {
     let clock = Clock::start(&clock::Start { saved, newest, lead });
     clock.ask(store).await?;
     Ok(clock)
+}
+
+fn factors(config: &Config, encryption: &SecretString, store: &Store, clock: &Clock) -> Result<Factors, SealError> {
+    let relying_party = RelyingParty::of(config.public_url.as_deref(), config.is_on_loopback());
+    let (policy, step_up) = (config.second_factor, config.step_up);
+    Factors::new(store.clone(), clock.clone(), factors::Settings { encryption, relying_party, policy, step_up })
 }
 
 async fn stop_when(

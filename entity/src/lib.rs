@@ -27,14 +27,18 @@ pub mod logout_token;
 pub mod millis;
 pub mod notification;
 pub mod notification_channel;
+pub mod passkey;
+pub mod recovery_code;
 pub mod sample;
 pub mod series_help;
 pub mod server;
 pub mod server_event;
 pub mod server_tag;
 pub mod silence;
+pub mod spent_challenge;
 pub mod team;
 pub mod team_member;
+pub mod totp;
 pub mod user;
 pub mod view;
 

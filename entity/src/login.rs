@@ -24,6 +24,12 @@ pub struct Model {
     pub expires_at: Millis,
     pub user_agent: String,
     pub address: String,
+    /// By which means the user signed in: a word of the store's `Means`.
+    pub means: String,
+    /// When the user last proved who they are: at the sign-in, or since.
+    pub proved_at: Millis,
+    /// Whether the user has proved a second factor in this login.
+    pub second_factor: bool,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

@@ -31,6 +31,7 @@ mod m20261127_000012_series_thresholds;
 mod m20261127_000013_views;
 mod m20261128_000014_sharing;
 mod m20261128_000015_accounts;
+mod m20261128_000016_factors;
 mod m20261128_000017_external_identities;
 mod m20261128_000019_shared_views;
 mod m20261128_000020_annotations;
@@ -65,9 +66,10 @@ impl MigratorTrait for Migrator {
             Box::new(m20261127_000013_views::Migration),
             Box::new(m20261128_000014_sharing::Migration),
             Box::new(m20261128_000015_accounts::Migration),
+            Box::new(m20261128_000016_factors::Migration),
+            Box::new(m20261128_000017_external_identities::Migration),
             Box::new(m20261128_000019_shared_views::Migration),
             Box::new(m20261128_000020_annotations::Migration),
-            Box::new(m20261128_000017_external_identities::Migration),
         ]
     }
 }

@@ -82,7 +82,7 @@ impl fmt::Display for AccountTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, email, state) = ("user name", "e-mail address", "state");
         write!(f, "{name:<NAME_WIDTH$} {email:<EMAIL_WIDTH$} {state:<STATE_WIDTH$} servers sessions last sign-in")?;
-        for Account { user, servers, sessions } in &self.0 {
+        for Account { user, servers, sessions, .. } in &self.0 {
             let state = match (user.disabled_at, user.is_admin) {
                 (Some(_), _) => "disabled",
                 (None, true) => "administrator",

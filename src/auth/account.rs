@@ -9,6 +9,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::access::Access;
+use super::factors::{FactorError, Factors};
 use super::invitation;
 use super::logins::Logins;
 use super::oidc::PasswordLogin;
@@ -18,15 +19,15 @@ use super::setup::{Setup, SetupError, Via};
 use super::token::{TokenError, TokenKind, Tokens};
 use crate::audit::{Actor, Entry, Outcome, action};
 use crate::store::{
-    AccountDeletion, Admission, Caller, DeletedAccount, NewLogin, NewUser, Registration, Rotation, Store, StoreError,
-    TokenRotation, User,
+    AccountDeletion, Admission, Caller, DeletedAccount, Means, NewLogin, NewUser, Registration, Rotation, Store,
+    StoreError, TokenRotation, User,
 };
 
 /// Longer user agents are cut: the text is only shown to its owner.
 const MAX_USER_AGENT: usize = 256;
 
 /// Password changes take turns, whichever connection they arrive on.
-const NO_CONNECTION: u16 = 0;
+pub(super) const NO_CONNECTION: u16 = 0;
 
 /// Creates and ends sign-ins.
 #[derive(Clone)]
@@ -37,6 +38,7 @@ pub struct Accounts {
     pub tokens: Tokens,
     pub passwords: Passwords,
     pub logins: Logins,
+    pub factors: Factors,
     pub refusals: Refusals,
     pub registration: Registration,
     pub password_login: PasswordLogin,
@@ -87,6 +89,8 @@ pub struct Credentials {
 pub enum AccountError {
     #[error("wrong user name or password")]
     InvalidCredentials,
+    #[error("the account needs a code of its authenticator app")]
+    OtpRequired,
     #[error("the account may not sign in with a password")]
     PasswordLoginOff,
     #[error("the account has no password")]
@@ -101,6 +105,8 @@ pub enum AccountError {
     Token(#[from] TokenError),
     #[error(transparent)]
     Password(#[from] PasswordError),
+    #[error(transparent)]
+    Factor(#[from] FactorError),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -130,7 +136,7 @@ impl Accounts {
         let new = NewUser { password_hash, ..new };
         let address = origin.address.clone();
         // Created with the account, so that the caller gets no error once the account exists.
-        let (login, pair) = self.begin_login(new.id, &new.username, origin)?;
+        let (login, pair) = self.begin_login(new.id, &new.username, Means::Password, origin)?;
         let user = self.store.create_user(new, admission, &address, Some(login)).await?;
         self.passwords.remember(user.id, &password);
         Ok((user, pair))
@@ -161,7 +167,14 @@ impl Accounts {
     }
 
     /// Signs in by user name or e-mail address. A wrong name and a disabled account take as long as a wrong password.
-    pub async fn login(&self, name: &str, password: SecretString, origin: Origin) -> Result<TokenPair, AccountError> {
+    /// `otp` is a code of the account's authenticator app or a recovery code, if it has any.
+    pub async fn login(
+        &self,
+        name: &str,
+        password: SecretString,
+        otp: Option<SecretString>,
+        origin: Origin,
+    ) -> Result<TokenPair, AccountError> {
         let user = self.store.find_user_by_name(name).await?;
         // An account that is disabled or has no password takes as long as one that does not exist, and is as wrong.
         let usable = user.as_ref().filter(|user| user.disabled_at.is_none() && !user.password_hash.is_empty());
@@ -180,8 +193,9 @@ impl Accounts {
             self.refused(Entry::new(action::LOGIN, user.id, actor));
             return Err(AccountError::PasswordLoginOff);
         }
+        let means = self.second_step(&user, otp.as_ref(), &origin).await?;
         // First, because it detects a password change since the verification by comparing with the verified hash.
-        let pair = self.sign_in(&user, origin).await?;
+        let pair = self.sign_in(&user, means, origin).await?;
         if let Verdict::RightButWeak(hash) = verdict
             && let Err(error) = self.store.rehash_password(user.id, &user.password_hash, hash).await
         {
@@ -262,6 +276,9 @@ impl Accounts {
         actor: Actor,
     ) -> Result<DeletedAccount, AccountError> {
         let user = self.store.find_user(caller.user_id).await?.ok_or(AccountError::SessionEnded)?;
+        if user.password_hash.is_empty() {
+            return Err(AccountError::NoPassword);
+        }
         let asker = Asker::new(&actor.address, NO_CONNECTION, user.id).known();
         if self.passwords.verify(asker, password, Some(user.password_hash.clone())).await? == Verdict::Wrong {
             self.refused(Entry::new(action::USER_DELETE, user.id, actor));
@@ -291,7 +308,7 @@ impl Accounts {
 
     /// Writes a wrong password to the audit log, in a separate task: if the answer waited for that, its time would
     /// reveal that the user exists.
-    fn refused(&self, entry: Entry) {
+    pub(super) fn refused(&self, entry: Entry) {
         if !self.refusals.is_news(entry.owner_id, &entry.actor.address, Instant::now()) {
             return;
         }
@@ -304,8 +321,8 @@ impl Accounts {
     }
 
     /// Signs in the caller whose password matched the hash of `user`.
-    async fn sign_in(&self, user: &User, origin: Origin) -> Result<TokenPair, AccountError> {
-        let (login, pair) = self.begin_login(user.id, &user.username, origin)?;
+    async fn sign_in(&self, user: &User, means: Means, origin: Origin) -> Result<TokenPair, AccountError> {
+        let (login, pair) = self.begin_login(user.id, &user.username, means, origin)?;
         let login = self.store.create_login(&login, &user.password_hash).await?;
         login.map(|_| pair).ok_or(AccountError::InvalidCredentials)
     }
@@ -315,6 +332,7 @@ impl Accounts {
         &self,
         user_id: Uuid,
         username: &str,
+        means: Means,
         origin: Origin,
     ) -> Result<(NewLogin, TokenPair), AccountError> {
         let now = self.tokens.now();
@@ -326,6 +344,7 @@ impl Accounts {
             expires_at: self.refresh_expiry(now),
             user_agent: origin.user_agent.chars().take(MAX_USER_AGENT).collect(),
             address: origin.address,
+            means,
             now,
         };
         let pair = self.pair(user_id, new.id, new.refresh_token, now)?;

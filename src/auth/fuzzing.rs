@@ -18,3 +18,8 @@ pub fn stored_hash(data: &[u8]) {
         _ = Pbkdf2::new(Algorithm::Pbkdf2Sha256, params).verify_password(b"password", &hash);
     }
 }
+
+/// What a browser and an authenticator say when they made a passkey: the object, or the data alone.
+pub fn passkey(data: &[u8]) {
+    super::webauthn::fuzz(data);
+}

@@ -93,8 +93,8 @@ impl Logins {
         Ok(())
     }
 
-    /// Forgets the cached name of a user who was renamed.
-    pub fn renamed(&self, user_id: Uuid) {
+    /// Forgets what is cached of a user who was renamed, or whose proofs of identity changed.
+    pub fn forget(&self, user_id: Uuid) {
         self.known.retain(|_, known| known.caller.as_ref().is_none_or(|caller| caller.user_id != user_id));
     }
 

@@ -2,11 +2,13 @@
 //!
 //! `password` and `token` have the cryptography, `logins` the active sign-ins, `api_key` the agents' keys, `invitation`
 //! what lets people register, `oidc` sign-in at an identity provider; `machines` detects two machines with one key, and
-//! `access` is the only place that decides who may do what to which server.
+//! `access` is the only place that decides who may do what to which server. `totp`, `recovery` and `webauthn` verify
+//! second factors, `factors` decides who needs one, and `proof` what they prove.
 
 pub mod access;
 pub mod account;
 pub mod api_key;
+pub mod factors;
 #[doc(hidden)]
 pub mod fuzzing;
 mod hints;
@@ -15,10 +17,14 @@ pub mod logins;
 pub mod machines;
 pub mod oidc;
 pub mod password;
+pub mod proof;
+mod recovery;
 pub mod refusals;
 pub mod secret;
 pub mod setup;
 pub mod token;
+pub mod totp;
 mod verified;
+pub mod webauthn;
 
 pub use crate::store::Caller;

@@ -14,7 +14,7 @@ use super::hints::{Hint, Hints};
 use crate::random;
 use crate::shares::line::{Limits, Stay};
 use crate::shares::share::digest;
-use crate::shares::{Full, Gate, Part, Share};
+use crate::shares::{Full, Gate, Part, Permit, Share};
 
 /// Callers that may wait for a hash. Those who hang up leave the queue, so it may be longer than anybody's patience.
 const MAX_WAITING: usize = 1_024;
@@ -138,6 +138,11 @@ impl Passwords {
             self.hints.remember(hint);
         }
         Ok(verdict)
+    }
+
+    /// Waits for the turn of a caller who shows something else than a password, such as a code.
+    pub async fn turn(&self, asker: Asker) -> Result<Permit, PasswordError> {
+        Ok(self.gate.enter_part(asker.share, asker.part()).await?)
     }
 
     /// Notes the password of an account: callers who know it need not wait for guessers.

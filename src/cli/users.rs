@@ -22,6 +22,8 @@ pub enum UserCommand {
     Admin(AdminArgs),
     /// Give a user a new random password, and end their sessions
     ResetPassword(UserArgs),
+    /// Remove a user's authenticator app, recovery codes and passkeys, and end their sessions
+    ResetSecondFactor(UserArgs),
 }
 
 #[derive(Debug, Args)]

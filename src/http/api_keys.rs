@@ -10,7 +10,7 @@ use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
 use super::extract::field::{At, Name, Reference};
 use super::extract::param::{Id as IdParam, MAX_OFFSET, Whole, page};
-use super::extract::{self, CallerAt, Checked, IdPath, NoQuery, SignedIn};
+use super::extract::{self, CallerAt, Checked, IdPath, NoQuery, Recent, SignedIn};
 use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::reply::{Done, Listed};
@@ -103,7 +103,7 @@ pub async fn list(ask: Checked<SignedIn, ApiKeysQuery>) -> Result<Listed<ApiKeyO
 /// The key lets an agent connect as exactly one server, and gives no access to the REST API.
 #[api_v2_operation(tags("API keys"), operation_id = "create_api_key")]
 pub async fn create(
-    ask: Checked<SignedIn, NoQuery, extract::Json<ApiKeyIn>>,
+    ask: Checked<Recent<SignedIn>, NoQuery, extract::Json<ApiKeyIn>>,
 ) -> Result<CreatedJson<FreshApiKeyOut>, ApiError> {
     let extract::Json(input) = ask.body;
     let expires_at = input.expires_at.map(|At(at)| at);
@@ -111,7 +111,8 @@ pub async fn create(
         // Not a validation error: the same request was valid before.
         return Err(ApiError::Refused { code: ErrorCode::BadRequest, detail: "expires_at is in the past".into() });
     }
-    let access = ask.state.accounts.access.server(&ask.subject.caller, input.server_id.0, Action::Manage).await?;
+    let Recent(SignedIn { caller, actor }) = ask.subject;
+    let access = ask.state.accounts.access.server(&caller, input.server_id.0, Action::Manage).await?;
     let fresh = api_key::generate().map_err(ApiError::internal)?;
     let new = NewApiKey {
         owner_id: access.owner_id(),
@@ -122,7 +123,7 @@ pub async fn create(
         expires_at,
     };
     let ApiKeyOut { id, name, server_id, prefix, created_at, last_used_at, expires_at } =
-        ask.state.store.create_api_key(new, ask.subject.actor).await?.into();
+        ask.state.store.create_api_key(new, actor).await?.into();
     let key = fresh.key.expose_secret().to_owned();
     Ok(CreatedJson(FreshApiKeyOut { id, name, server_id, prefix, created_at, last_used_at, expires_at, key }))
 }
@@ -131,8 +132,8 @@ pub async fn create(
 ///
 /// Closes the session that uses the key immediately.
 #[api_v2_operation(tags("API keys"), operation_id = "revoke_api_key")]
-pub async fn revoke(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
-    let CallerAt { caller, actor, path } = ask.subject;
+pub async fn revoke(ask: Checked<Recent<CallerAt<IdPath>>>) -> Result<Done, ApiError> {
+    let Recent(CallerAt { caller, actor, path }) = ask.subject;
     let not_found = || ApiError::not_found("API key not found");
     let managed = ask.state.accounts.access.where_allowed(&caller, Action::Manage);
     let key = ask.state.store.find_managed_api_key(&managed, path.id.0).await?.ok_or_else(not_found)?;

@@ -14,7 +14,8 @@ use super::error::{ApiError, ErrorCode};
 use super::extract::fault::{Faults, Part};
 use super::extract::field::{Email, FullName, LoginName, NewPassword, Shown, Username};
 use super::extract::given::Given;
-use super::extract::{self, Anyone, Checked, Form, NoQuery, OptionalJson, SignedIn};
+use super::extract::{self, Anyone, Checked, Form, NoQuery, OptionalJson, SignedIn, Unproved};
+use super::factors::{Otp, SecondFactorOut};
 use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::refresh_cookie::{Browser, IfAny, Jar, WithCookie};
@@ -23,6 +24,7 @@ use super::task::run_detached;
 use crate::auth::account::{AccountError, Credentials, Origin, TokenPair};
 use crate::change::Change;
 use crate::effects;
+use crate::state::State;
 use crate::store::{DeletedAccount, NewUser, User, UserPatch};
 
 #[derive(Debug, Deserr, Apiv2Schema)]
@@ -73,11 +75,13 @@ pub struct ProfileOut {
     is_admin: bool,
     created_at: TimeOut,
     updated_at: TimeOut,
+    second_factor: SecondFactorOut,
 }
 
-impl From<User> for ProfileOut {
-    fn from(user: User) -> Self {
-        Self {
+impl ProfileOut {
+    async fn of(user: User, state: &State) -> Result<Self, ApiError> {
+        let second_factor = state.accounts.factors.of(user.id).await?.into();
+        Ok(Self {
             id: Id(user.id),
             email: user.email,
             username: user.username,
@@ -85,7 +89,8 @@ impl From<User> for ProfileOut {
             is_admin: user.is_admin,
             created_at: TimeOut(user.created_at.into()),
             updated_at: TimeOut(user.updated_at.into()),
-        }
+            second_factor,
+        })
     }
 }
 
@@ -163,23 +168,29 @@ pub struct LoginIn {
     /// The user name or the e-mail address.
     username: LoginName,
     password: Shown,
+    /// A code of the account's authenticator app, or a recovery code. Needed only if the account has an app.
+    #[deserr(default)]
+    otp: Option<Otp>,
 }
 
 /// Sign in
 ///
-/// Takes a form. A wrong name and a wrong password get the same answer (401 `invalid_credentials`).
+/// Takes a form. A wrong name and a wrong password get the same answer (401 `invalid_credentials`). If the password is right
+/// and the account has an authenticator app, a missing `otp` is 401 `otp_required`. Each code works once; after ten wrong
+/// ones, the account's codes are refused for 15 minutes (503 `busy`).
 #[api_v2_operation(tags(Authentication), operation_id = "login")]
 pub async fn login(
     ask: Checked<Browser<Anyone>, NoQuery, Form<LoginIn>>,
 ) -> Result<WithCookie<Json<TokenPairOut>>, ApiError> {
     let Form(input) = ask.body;
+    let otp = input.otp.map(|Otp(code)| code);
     let Browser { who, jar } = ask.subject;
-    let pair = ask.state.accounts.login(&input.username.0, input.password.0, who.into()).await?;
+    let pair = ask.state.accounts.login(&input.username.0, input.password.0, otp, who.into()).await?;
     Ok(shown(pair, jar.as_ref()))
 }
 
 /// The pair of tokens for the answer; the refresh token goes to the cookie if there is one.
-fn shown(mut pair: TokenPair, jar: Option<&Jar>) -> WithCookie<Json<TokenPairOut>> {
+pub fn shown(mut pair: TokenPair, jar: Option<&Jar>) -> WithCookie<Json<TokenPairOut>> {
     let cookie = jar.map(|jar| jar.keep(&mut pair));
     WithCookie { answer: Json(pair.into()), cookie }
 }
@@ -234,9 +245,10 @@ fn token_in(OptionalJson(body): OptionalJson<RefreshIn>, may_miss: bool) -> Resu
 
 /// Get your profile
 #[api_v2_operation(tags(Authentication), operation_id = "read_profile")]
-pub async fn read_me(ask: Checked<SignedIn>) -> Result<Json<ProfileOut>, ApiError> {
-    let user = ask.state.store.find_user(ask.subject.caller.user_id).await?;
-    user.map(|user| Json(user.into())).ok_or(ApiError::code(ErrorCode::TokenRevoked))
+pub async fn read_me(ask: Checked<Unproved<SignedIn>>) -> Result<Json<ProfileOut>, ApiError> {
+    let Unproved(SignedIn { caller, .. }) = ask.subject;
+    let user = ask.state.store.find_user(caller.user_id).await?.ok_or(ApiError::code(ErrorCode::TokenRevoked))?;
+    Ok(Json(ProfileOut::of(user, &ask.state).await?))
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
@@ -266,7 +278,8 @@ pub async fn update_me(
     let SignedIn { caller, actor } = ask.subject;
     let user = ask.state.store.update_user(caller.user_id, patch, actor).await?;
     effects::commit(&ask.state, Change::UserRenamed { user_id: caller.user_id }).await;
-    user.map(|user| Json(user.into())).ok_or(ApiError::code(ErrorCode::TokenRevoked))
+    let user = user.ok_or(ApiError::code(ErrorCode::TokenRevoked))?;
+    Ok(Json(ProfileOut::of(user, &ask.state).await?))
 }
 
 /// Accepts `old_password` as another name for `current_password`.

@@ -1,5 +1,6 @@
 //! Errors as the client gets them: a status, a sentence and an error code from a closed set.
 
+mod identity;
 mod meaning;
 mod of_parts;
 
@@ -16,10 +17,6 @@ use signalbox_protocol::agent::RequestError;
 
 use super::extract::fault::{Fault, Faults};
 use crate::auth::access::AccessError;
-use crate::auth::account::AccountError;
-use crate::auth::password::PasswordError;
-use crate::auth::setup::SetupError;
-use crate::auth::token::TokenError;
 use crate::memory::OverBudget;
 use crate::shares::Full;
 use crate::store::{MAX_INVITATIONS, Quota, StoreError};
@@ -46,12 +43,15 @@ pub enum ErrorCode {
     LastAdmin,
     OwnsServers,
     LoginFailed,
+    OtpRequired,
     NotAuthenticated,
     TokenInvalid,
     TokenExpired,
     TokenRevoked,
     TokenReused,
     Forbidden,
+    SecondFactorRequired,
+    StepUpRequired,
     RegistrationClosed,
     PasswordLoginOff,
     SetupRequired,
@@ -69,7 +69,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for the OpenAPI document and its test.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 38] = [
         Self::AgentDisconnected,
         Self::AgentOffline,
         Self::AgentTimeout,
@@ -86,12 +86,15 @@ impl ErrorCode {
         Self::LastAdmin,
         Self::OwnsServers,
         Self::LoginFailed,
+        Self::OtpRequired,
         Self::NotAuthenticated,
         Self::TokenInvalid,
         Self::TokenExpired,
         Self::TokenRevoked,
         Self::TokenReused,
         Self::Forbidden,
+        Self::SecondFactorRequired,
+        Self::StepUpRequired,
         Self::RegistrationClosed,
         Self::PasswordLoginOff,
         Self::SetupRequired,
@@ -138,6 +141,7 @@ impl ErrorCode {
                 "This account has servers; delete them, or have an administrator give them to another account",
             ),
             Self::LoginFailed => (S::UNAUTHORIZED, "invalid_credentials", "Wrong user name or password"),
+            Self::OtpRequired => (S::UNAUTHORIZED, "otp_required", "Enter the code of your authenticator app"),
             Self::NotAuthenticated => (S::UNAUTHORIZED, "not_authenticated", "Not authenticated"),
             Self::TokenInvalid => (S::UNAUTHORIZED, "token_invalid", "The token is not valid"),
             Self::TokenExpired => (S::UNAUTHORIZED, "token_expired", "The token has expired"),
@@ -146,6 +150,10 @@ impl ErrorCode {
                 (S::UNAUTHORIZED, "token_reused", "This refresh token was used before; the session has ended")
             }
             Self::Forbidden => (S::FORBIDDEN, "forbidden", "You are not allowed to do this"),
+            Self::SecondFactorRequired => {
+                (S::FORBIDDEN, "second_factor_required", "Set up a second factor, or prove the one that you have")
+            }
+            Self::StepUpRequired => (S::FORBIDDEN, "step_up_required", "Prove again who you are"),
             Self::RegistrationClosed => (S::FORBIDDEN, "registration_closed", "Registration is closed"),
             Self::PasswordLoginOff => (
                 S::FORBIDDEN,
@@ -371,29 +379,5 @@ impl From<Full> for ApiError {
 impl From<OverBudget> for ApiError {
     fn from(_: OverBudget) -> Self {
         Self::code(ErrorCode::Busy)
-    }
-}
-
-impl From<AccountError> for ApiError {
-    fn from(error: AccountError) -> Self {
-        match error {
-            AccountError::InvalidCredentials => Self::code(ErrorCode::LoginFailed),
-            AccountError::PasswordLoginOff => Self::code(ErrorCode::PasswordLoginOff),
-            AccountError::NoPassword => Self::code(ErrorCode::NoPassword),
-            AccountError::TokenReused => Self::code(ErrorCode::TokenReused),
-            AccountError::SessionEnded => Self::code(ErrorCode::TokenRevoked),
-            AccountError::Setup(error) => {
-                let code = match error {
-                    SetupError::Missing | SetupError::Wrong => ErrorCode::SetupRequired,
-                    SetupError::TooMany => ErrorCode::Busy,
-                };
-                Self::Refused { code, detail: error.to_string().into() }
-            }
-            AccountError::Token(TokenError::Expired) => Self::code(ErrorCode::TokenExpired),
-            AccountError::Token(TokenError::Invalid) => Self::code(ErrorCode::TokenInvalid),
-            AccountError::Password(PasswordError::Busy(_)) => Self::code(ErrorCode::Busy),
-            AccountError::Password(PasswordError::Failed(_)) => Self::internal(error),
-            AccountError::Store(error) => error.into(),
-        }
     }
 }

@@ -12,7 +12,7 @@ use super::error::{ApiError, ErrorCode};
 use super::extract::fault::{Faults, Part};
 use super::extract::field::{Reference, Tag, Username};
 use super::extract::param::PageQuery;
-use super::extract::{self, CallerAt, Checked, IdPath, NoQuery, SignedIn};
+use super::extract::{self, CallerAt, Checked, IdPath, NoQuery, Recent, SignedIn};
 use super::path::at;
 use super::people_out::{RightIn, RoleIn};
 use super::reply::{Done, Listed, fault_of};
@@ -109,9 +109,9 @@ pub async fn list(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<GrantOut>,
 /// highest role, and the rights of all of them. It takes effect at once.
 #[api_v2_operation(tags(Sharing), operation_id = "create_grant")]
 pub async fn create(
-    ask: Checked<SignedIn, NoQuery, extract::Json<GrantIn>>,
+    ask: Checked<Recent<SignedIn>, NoQuery, extract::Json<GrantIn>>,
 ) -> Result<CreatedJson<GrantOut>, ApiError> {
-    let (SignedIn { caller, actor }, extract::Json(input)) = (ask.subject, ask.body);
+    let (Recent(SignedIn { caller, actor }), extract::Json(input)) = (ask.subject, ask.body);
     run_detached(async move {
         let (owner_id, scope) = scope_of(&ask.state, &caller, input.scope).await?;
         let (subject, field) = subject_of(&ask.state, &caller, input.subject).await?;
@@ -174,8 +174,8 @@ async fn subject_of(
 /// Who gave it, the owner of the servers, who manages the server, and the user or the creator of the team that it was given
 /// to may. Sockets that depend on it close at once.
 #[api_v2_operation(tags(Sharing), operation_id = "delete_grant")]
-pub async fn delete(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
-    let CallerAt { caller, actor, path } = ask.subject;
+pub async fn delete(ask: Checked<Recent<CallerAt<IdPath>>>) -> Result<Done, ApiError> {
+    let Recent(CallerAt { caller, actor, path }) = ask.subject;
     let deleted = run_detached(async move {
         let grant = ask.state.store.find_grant(path.id.0).await?.ok_or_else(not_found)?;
         may_end(&ask.state, &caller, &grant).await?;

@@ -10,7 +10,7 @@ use super::error::ApiError;
 use super::extract::fault::Faults;
 use super::extract::field::{Email, Number};
 use super::extract::param::PageQuery;
-use super::extract::{self, Administrator, Checked, IdPath, NoQuery};
+use super::extract::{self, Administrator, Checked, IdPath, NoQuery, Recent};
 use super::field_out::{Id, TimeOut};
 use super::grants_in::{self, GrantIn, GrantOut};
 use super::path::at;
@@ -96,9 +96,9 @@ pub async fn list(ask: Checked<Administrator, PageQuery>) -> Result<Listed<Invit
 /// are open at a time (400 `quota_exceeded`).
 #[api_v2_operation(tags(Users), operation_id = "create_invitation")]
 pub async fn create(
-    ask: Checked<Administrator, NoQuery, extract::Json<InvitationIn>>,
+    ask: Checked<Recent<Administrator>, NoQuery, extract::Json<InvitationIn>>,
 ) -> Result<CreatedJson<FreshInvitationOut>, ApiError> {
-    let (Administrator { actor, caller, service, .. }, extract::Json(input)) = (ask.subject, ask.body);
+    let (Recent(Administrator { actor, caller, service, .. }), extract::Json(input)) = (ask.subject, ask.body);
     let base = service?;
     let fresh = invitation::generate().map_err(ApiError::internal)?;
     let hours = input.expires_in_hours.map_or(DEFAULT_HOURS, |Number(hours)| hours);
@@ -125,8 +125,8 @@ pub async fn create(
 ///
 /// For administrators.
 #[api_v2_operation(tags(Users), operation_id = "revoke_invitation")]
-pub async fn revoke(ask: Checked<Administrator<IdPath>>) -> Result<Done, ApiError> {
-    let Administrator { actor, path, .. } = ask.subject;
+pub async fn revoke(ask: Checked<Recent<Administrator<IdPath>>>) -> Result<Done, ApiError> {
+    let Recent(Administrator { actor, path, .. }) = ask.subject;
     let state = ask.state;
     let existed = run_detached(async move { Ok(state.store.delete_invitation(path.id.0, actor).await?) }).await?;
     if existed { Ok(Done("Invitation revoked")) } else { Err(ApiError::not_found("Invitation not found")) }

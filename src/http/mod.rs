@@ -12,6 +12,7 @@ mod docker;
 mod docs;
 pub mod error;
 pub mod extract;
+mod factors;
 mod field_out;
 mod fleet_availability;
 #[doc(hidden)]
@@ -63,6 +64,7 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     logs::routes,
     auth::routes,
     sessions::routes,
+    factors::routes,
     oidc::routes,
     quotas::routes,
     fleet_availability::routes,

@@ -12,7 +12,7 @@ use super::error::ApiError;
 use super::extract::fault::Faults;
 use super::extract::field::Shown;
 use super::extract::param::PageQuery;
-use super::extract::{CallerAt, Checked, IdPath, NoQuery, OptionalJson, SignedIn};
+use super::extract::{CallerAt, Checked, IdPath, NoQuery, OptionalJson, SignedIn, Unproved};
 use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::refresh_cookie::{Browser, Jar, WithCookie};
@@ -40,10 +40,10 @@ pub struct LogoutIn {
 /// who has signed in since, is kept.
 #[api_v2_operation(tags(Authentication), operation_id = "logout")]
 pub async fn logout(
-    ask: Checked<Browser<SignedIn>, NoQuery, OptionalJson<LogoutIn>>,
+    ask: Checked<Browser<Unproved<SignedIn>>, NoQuery, OptionalJson<LogoutIn>>,
 ) -> Result<WithCookie<Done>, ApiError> {
     let state = ask.state;
-    let Browser { who: SignedIn { caller, actor }, jar } = ask.subject;
+    let Browser { who: Unproved(SignedIn { caller, actor }), jar } = ask.subject;
     let OptionalJson(input) = ask.body;
     let in_body = input.and_then(|input| input.refresh_token).map(|Shown(token)| token);
     let in_cookies = jar.as_ref().map(Jar::tokens).unwrap_or_default();
@@ -78,6 +78,9 @@ pub struct SessionOut {
     expires_at: TimeOut,
     user_agent: String,
     address: String,
+    /// How you signed in: `password`, `password_otp` (with a code of your authenticator app), `password_recovery_code`,
+    /// `passkey`, or `provider` (at the identity provider).
+    means: String,
     /// Whether it is the session of this request.
     current: bool,
 }
@@ -91,6 +94,7 @@ impl SessionOut {
             expires_at: TimeOut(login.expires_at.into()),
             user_agent: login.user_agent,
             address: login.address,
+            means: login.means,
             current: login.id == current,
         }
     }

@@ -13,7 +13,7 @@ use super::client_address::client_address;
 use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
 use super::extract::param::Whole;
-use super::extract::{bearer_token, find_caller, parse_query};
+use super::extract::{bearer_token, check_recent, find_caller, parse_query};
 use super::logs::{WatchQuery, in_query};
 use super::origin::check_origin;
 use crate::auth::Caller;
@@ -129,6 +129,7 @@ pub async fn terminal(
     let visitor = visitor(&request, &state).await?;
     let query: TerminalQuery = parse_query(request.query_string()).map_err(in_query)?;
     let (pass, access) = visitor.admit(&request, &state, Action::Use(Right::Terminal)).await?;
+    check_recent(&state, &pass.caller).await?;
     // No terminal is opened for a request that cannot be upgraded.
     actix_http::ws::verify_handshake(request.head()).map_err(|error| not_an_upgrade(error.into()))?;
     let actor = pass.caller.at(client_address(&request, &state));

@@ -11,7 +11,7 @@ use super::error::{ApiError, ErrorCode};
 use super::extract::fault::{Faults, Part};
 use super::extract::field::{Name, Username, described, string};
 use super::extract::param::{Id as IdParam, PageQuery};
-use super::extract::{self, CallerAt, Checked, IdPath, NoQuery, SignedIn};
+use super::extract::{self, CallerAt, Checked, IdPath, NoQuery, Recent, SignedIn};
 use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::people_out::PersonOut;
@@ -131,8 +131,10 @@ pub async fn list(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<TeamOut>, 
 ///
 /// It has no members yet. You manage it; administrators may, too.
 #[api_v2_operation(tags(Sharing), operation_id = "create_team")]
-pub async fn create(ask: Checked<SignedIn, NoQuery, extract::Json<TeamIn>>) -> Result<CreatedJson<TeamOut>, ApiError> {
-    let (SignedIn { caller, actor }, extract::Json(TeamIn { name: Name(name) })) = (ask.subject, ask.body);
+pub async fn create(
+    ask: Checked<Recent<SignedIn>, NoQuery, extract::Json<TeamIn>>,
+) -> Result<CreatedJson<TeamOut>, ApiError> {
+    let (Recent(SignedIn { caller, actor }), extract::Json(TeamIn { name: Name(name) })) = (ask.subject, ask.body);
     run_detached(async move {
         let created = ask.state.store.create_team(&name, caller.user_id, actor).await;
         effects::commit(&ask.state, Change::AccessChanged).await;
@@ -147,9 +149,9 @@ pub async fn create(ask: Checked<SignedIn, NoQuery, extract::Json<TeamIn>>) -> R
 /// Its creator and administrators may.
 #[api_v2_operation(tags(Sharing), operation_id = "update_team")]
 pub async fn update(
-    ask: Checked<CallerAt<IdPath>, NoQuery, extract::Json<TeamPatchIn>>,
+    ask: Checked<Recent<CallerAt<IdPath>>, NoQuery, extract::Json<TeamPatchIn>>,
 ) -> Result<actix_web::web::Json<TeamOut>, ApiError> {
-    let (CallerAt { caller, actor, path }, extract::Json(patch)) = (ask.subject, ask.body);
+    let (Recent(CallerAt { caller, actor, path }), extract::Json(patch)) = (ask.subject, ask.body);
     run_detached(async move {
         let id = path.id.0;
         managed(&ask.state, &caller, id).await?;
@@ -166,8 +168,8 @@ pub async fn update(
 ///
 /// Ends all grants to it. Its creator and administrators may.
 #[api_v2_operation(tags(Sharing), operation_id = "delete_team")]
-pub async fn delete(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
-    let CallerAt { caller, actor, path } = ask.subject;
+pub async fn delete(ask: Checked<Recent<CallerAt<IdPath>>>) -> Result<Done, ApiError> {
+    let Recent(CallerAt { caller, actor, path }) = ask.subject;
     let deleted = run_detached(async move {
         managed(&ask.state, &caller, path.id.0).await?;
         let deleted = ask.state.store.delete_team(path.id.0, actor).await;
@@ -182,8 +184,8 @@ pub async fn delete(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
 ///
 /// Names the user by id or name. The member may at once do what is granted to the team. Its creator and administrators may.
 #[api_v2_operation(tags(Sharing), operation_id = "add_team_member")]
-pub async fn add_member(ask: Checked<CallerAt<MemberPath>>) -> Result<actix_web::web::Json<TeamOut>, ApiError> {
-    let CallerAt { caller, actor, path } = ask.subject;
+pub async fn add_member(ask: Checked<Recent<CallerAt<MemberPath>>>) -> Result<actix_web::web::Json<TeamOut>, ApiError> {
+    let Recent(CallerAt { caller, actor, path }) = ask.subject;
     run_detached(async move {
         let id = path.id.0;
         managed(&ask.state, &caller, id).await?;
@@ -206,8 +208,8 @@ pub async fn add_member(ask: Checked<CallerAt<MemberPath>>) -> Result<actix_web:
 ///
 /// The team's creator, administrators and the member may.
 #[api_v2_operation(tags(Sharing), operation_id = "remove_team_member")]
-pub async fn remove_member(ask: Checked<CallerAt<MemberPath>>) -> Result<Done, ApiError> {
-    let CallerAt { caller, actor, path } = ask.subject;
+pub async fn remove_member(ask: Checked<Recent<CallerAt<MemberPath>>>) -> Result<Done, ApiError> {
+    let Recent(CallerAt { caller, actor, path }) = ask.subject;
     let not_a_member = || ApiError::not_found("Member not found");
     let removed = run_detached(async move {
         let team = visible(&ask.state, &caller, path.id.0).await?;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::error::ApiError;
 use super::extract::fault::{Faults, Part};
 use super::extract::param::{Id as IdParam, MAX_OFFSET, SearchText, Whole, page};
-use super::extract::{self, Administrator, Checked, IdPath, NoQuery};
+use super::extract::{self, Administrator, Checked, IdPath, NoQuery, Recent};
 use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::reply::{Done, Listed, fault_of};
@@ -35,11 +35,21 @@ pub struct AccountOut {
     servers: u64,
     /// Number of places where the account is signed in.
     sessions: u64,
+    second_factor: AccountFactorsOut,
+}
+
+/// The second factors of an account.
+#[derive(Debug, Serialize, Apiv2Schema)]
+pub struct AccountFactorsOut {
+    /// Whether an authenticator app is set up.
+    totp: bool,
+    /// Number of passkeys.
+    passkeys: u64,
 }
 
 impl From<Account> for AccountOut {
     fn from(account: Account) -> Self {
-        let Account { user, servers, sessions } = account;
+        let Account { user, servers, sessions, totp, passkeys } = account;
         Self {
             id: Id(user.id),
             email: user.email,
@@ -51,6 +61,7 @@ impl From<Account> for AccountOut {
             last_login_at: user.last_login_at.map(|at| TimeOut(at.into())),
             servers,
             sessions,
+            second_factor: AccountFactorsOut { totp, passkeys },
         }
     }
 }
@@ -98,9 +109,9 @@ pub struct AccountPatchIn {
 /// `last_admin` if nobody could administer the service any more.
 #[api_v2_operation(tags(Users), operation_id = "update_user")]
 pub async fn update(
-    ask: Checked<Administrator<IdPath>, NoQuery, extract::Json<AccountPatchIn>>,
+    ask: Checked<Recent<Administrator<IdPath>>, NoQuery, extract::Json<AccountPatchIn>>,
 ) -> Result<Json<AccountOut>, ApiError> {
-    let (Administrator { actor, path, .. }, extract::Json(input)) = (ask.subject, ask.body);
+    let (Recent(Administrator { actor, path, .. }), extract::Json(input)) = (ask.subject, ask.body);
     let patch = AccountPatch { is_admin: input.is_admin, is_disabled: input.disabled };
     let (state, user_id) = (ask.state, path.id.0);
     run_detached(async move {
@@ -129,8 +140,8 @@ pub struct DeletionQuery {
 /// dashboards and batches of the account end. 400 `owns_servers` if the account has servers and nobody gets them, 400
 /// `last_admin` if nobody could administer the service any more.
 #[api_v2_operation(tags(Users), operation_id = "delete_user")]
-pub async fn remove(ask: Checked<Administrator<IdPath>, DeletionQuery>) -> Result<Done, ApiError> {
-    let Administrator { actor, path, .. } = ask.subject;
+pub async fn remove(ask: Checked<Recent<Administrator<IdPath>>, DeletionQuery>) -> Result<Done, ApiError> {
+    let Recent(Administrator { actor, path, .. }) = ask.subject;
     let (user_id, servers_to) = (path.id.0, ask.query.servers_to.map(|IdParam(id)| id));
     if servers_to == Some(user_id) {
         let msg = "the servers cannot stay with the account that is deleted";

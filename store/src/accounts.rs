@@ -3,9 +3,9 @@
 //! Every transaction that may take away an administrator first locks the row that makes the first account the administrator.
 //! So of two administrators who demote each other at the same moment, one remains.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use entity::{Millis, claim, command_batch, invitation, login, server, user};
+use entity::{Millis, claim, command_batch, invitation, login, passkey, server, totp, user};
 use sea_orm::sea_query::{Expr, ExprTrait, Func, LikeExpr};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
@@ -30,6 +30,10 @@ pub struct Account {
     pub servers: u64,
     /// How many sessions they have.
     pub sessions: u64,
+    /// Whether they have set up an authenticator app.
+    pub totp: bool,
+    /// How many passkeys they have.
+    pub passkeys: u64,
 }
 
 /// What an administrator changes of an account; `None` leaves a field unchanged.
@@ -96,9 +100,27 @@ impl Store {
             .filter(login::Column::ExpiresAt.gt(Millis::from(now)))
             .group_by(login::Column::UserId);
         let sessions: HashMap<Uuid, i64> = sessions.into_tuple().all(&self.read).await?.into_iter().collect();
+        let passkeys = passkey::Entity::find()
+            .select_only()
+            .column(passkey::Column::UserId)
+            .column_as(passkey::Column::Id.count(), "number")
+            .filter(passkey::Column::UserId.is_in(ids()))
+            .group_by(passkey::Column::UserId);
+        let passkeys: HashMap<Uuid, i64> = passkeys.into_tuple().all(&self.read).await?.into_iter().collect();
+        let totp = totp::Entity::find()
+            .select_only()
+            .column(totp::Column::UserId)
+            .filter(totp::Column::UserId.is_in(ids()))
+            .filter(totp::Column::ConfirmedAt.is_not_null());
+        let totp: HashSet<Uuid> = totp.into_tuple().all(&self.read).await?.into_iter().collect();
         let number = |of: &HashMap<Uuid, i64>, id: Uuid| of.get(&id).copied().unwrap_or_default().unsigned_abs();
-        let account =
-            |user: User| Account { servers: number(&servers, user.id), sessions: number(&sessions, user.id), user };
+        let account = |user: User| Account {
+            servers: number(&servers, user.id),
+            sessions: number(&sessions, user.id),
+            totp: totp.contains(&user.id),
+            passkeys: number(&passkeys, user.id),
+            user,
+        };
         Ok(users.into_iter().map(account).collect())
     }
 

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::audit_log::record_in;
 use super::external_logins::{ProviderLogin, insert_login};
-use super::{ExternalIdentity, NewUser, Store, StoreError, User, taken};
+use super::{ExternalIdentity, NewUser, Store, StoreError, User, logins, taken};
 use crate::audit::{Actor, Entry, action};
 
 /// Numbers that are tried after a user name that somebody has. With so many of one name, a random ending follows.
@@ -166,15 +166,9 @@ impl Store {
                 .filter(external_identity::Column::UserId.eq(login.login.user_id))
                 .exec(&transaction)
                 .await?;
-            // Makes a change of the account wait for the end of this transaction.
-            let admitted = user::Entity::update_many()
-                .col_expr(user::Column::LastLoginAt, Millis::from(login.login.now).into())
-                .filter(user::Column::Id.eq(login.login.user_id))
-                .filter(user::Column::DisabledAt.is_null())
-                .exec(&transaction)
-                .await?;
+            let is_admitted = logins::admit(&transaction, &login.login).await?;
             let user = user::Entity::find_by_id(login.login.user_id).one(&transaction).await?;
-            let (1, 1, Some(user)) = (updated.rows_affected, admitted.rows_affected, user) else { return Ok(None) };
+            let (1, true, Some(user)) = (updated.rows_affected, is_admitted, user) else { return Ok(None) };
             insert_login(&transaction, identity_id, &user, login).await?;
             transaction.commit().await?;
             Ok(Some(user))

@@ -105,7 +105,7 @@ pub(super) async fn insert_login(
     new: &ProviderLogin,
 ) -> Result<(), StoreError> {
     let login = NewLogin { user_id: user.id, username: user.username.clone(), ..new.login.clone() };
-    let detail = json!({ "user_agent": login.user_agent, "by": "oidc" });
+    let detail = json!({ "user_agent": login.user_agent, "means": login.means.word(), "by": "oidc" });
     logins::insert_with(connection, &login, detail).await?;
     let row = external_login::Model { login_id: login.id, identity_id, sid: new.sid.clone() };
     external_login::Entity::insert(row.into_active_model().reset_all()).exec_without_returning(connection).await?;

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::advisory_lock::{LockKey, try_lock};
 use super::audit_log::record_in;
-use super::{Login, Page, PageRequest, Store, StoreError};
+use super::{Login, Means, Page, PageRequest, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
 /// A sign-in to insert.
@@ -32,6 +32,8 @@ pub struct NewLogin {
     pub user_agent: String,
     /// The address that the user signed in from.
     pub address: String,
+    /// By which means they signed in.
+    pub means: Means,
     /// The present time.
     pub now: Timestamp,
 }
@@ -47,6 +49,10 @@ pub struct Caller {
     pub username: Arc<str>,
     /// Whether the user is an administrator.
     pub is_admin: bool,
+    /// When they last proved who they are: at the sign-in, or since.
+    pub proved_at: Timestamp,
+    /// Whether they have proved a second factor in this login.
+    pub second_factor: bool,
 }
 
 impl Caller {
@@ -155,16 +161,25 @@ impl Store {
 
     /// The caller of a login that has not ended.
     pub async fn find_caller(&self, login_id: Uuid) -> Result<Option<Caller>, StoreError> {
-        let found: Option<(Uuid, String, bool)> = login::Entity::find_by_id(login_id)
+        let found: Option<(Uuid, String, bool, Millis, bool)> = login::Entity::find_by_id(login_id)
             .inner_join(user::Entity)
             .select_only()
             .column(user::Column::Id)
             .column(user::Column::Username)
             .column(user::Column::IsAdmin)
+            .column(login::Column::ProvedAt)
+            .column(login::Column::SecondFactor)
             .into_tuple()
             .one(&self.read)
             .await?;
-        Ok(found.map(|(user_id, username, is_admin)| Caller { user_id, login_id, username: username.into(), is_admin }))
+        Ok(found.map(|(user_id, username, is_admin, proved_at, second_factor)| Caller {
+            user_id,
+            login_id,
+            username: username.into(),
+            is_admin,
+            proved_at: proved_at.into(),
+            second_factor,
+        }))
     }
 
     /// Lists the logins of a user that have not expired, newest first.
@@ -223,9 +238,21 @@ impl Store {
     }
 }
 
+/// Notes the sign-in of a user who did not use the password, and makes a change of the account wait for the end of this
+/// transaction. False when the account is disabled or deleted.
+pub(super) async fn admit(connection: &impl ConnectionTrait, new: &NewLogin) -> Result<bool, StoreError> {
+    let admitted = user::Entity::update_many()
+        .col_expr(user::Column::LastLoginAt, Millis::from(new.now).into())
+        .filter(user::Column::Id.eq(new.user_id))
+        .filter(user::Column::DisabledAt.is_null())
+        .exec(connection)
+        .await?;
+    Ok(admitted.rows_affected > 0)
+}
+
 /// Inserts a login and its audit entry.
 pub(super) async fn insert(connection: &impl ConnectionTrait, new: &NewLogin) -> Result<Login, StoreError> {
-    insert_with(connection, new, json!({ "user_agent": new.user_agent })).await
+    insert_with(connection, new, json!({ "user_agent": new.user_agent, "means": new.means.word() })).await
 }
 
 /// Inserts a login, and its audit entry with this detail.
@@ -246,6 +273,9 @@ pub(super) async fn insert_with(
         expires_at: new.expires_at.into(),
         user_agent: new.user_agent.clone(),
         address: new.address.clone(),
+        means: new.means.word().to_owned(),
+        proved_at: now,
+        second_factor: new.means.has_second_factor(),
     };
     let row = login.clone().into_active_model().reset_all();
     login::Entity::insert(row).exec_without_returning(connection).await?;

@@ -11,6 +11,7 @@ const TARGETS: &[Target] = &[
     ("block", signalbox::metrics::fuzzing::block),
     ("docker_log", signalbox_agent::fuzzing::docker_log),
     ("journal", signalbox::metrics::fuzzing::journal),
+    ("passkey", signalbox::auth::fuzzing::passkey),
     ("piece", signalbox::metrics::fuzzing::piece),
     ("policy", signalbox_agent::fuzzing::policy),
     ("processes", signalbox::metrics::fuzzing::processes),
@@ -65,6 +66,11 @@ fn docker_log() {
 #[test]
 fn journal() {
     replay("journal");
+}
+
+#[test]
+fn passkey() {
+    replay("passkey");
 }
 
 #[test]

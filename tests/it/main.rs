@@ -25,6 +25,7 @@ mod docker_api;
 mod documents;
 mod environment;
 mod errors;
+mod factors;
 mod fleet_heat;
 mod fleet_series;
 mod fleet_socket;

@@ -9,7 +9,7 @@ use crate::support::{TestService, text_of};
 const PREFIXES: [&str; 2] = ["", "/api/v1"];
 
 /// The operations that the specification requires of the existing resources.
-const OPERATIONS: [&str; 48] = [
+const OPERATIONS: [&str; 57] = [
     "post /api/v1/auth/register",
     "post /api/v1/auth/login",
     "post /api/v1/auth/refresh",
@@ -19,6 +19,15 @@ const OPERATIONS: [&str; 48] = [
     "post /api/v1/auth/logout",
     "get /api/v1/auth/sessions",
     "delete /api/v1/auth/sessions/{id}",
+    "post /api/v1/auth/totp",
+    "post /api/v1/auth/totp/confirm",
+    "delete /api/v1/auth/totp",
+    "post /api/v1/auth/passkeys/registration",
+    "post /api/v1/auth/passkeys",
+    "post /api/v1/auth/passkeys/challenge",
+    "post /api/v1/auth/passkeys/login",
+    "delete /api/v1/auth/passkeys/{id}",
+    "post /api/v1/auth/step-up",
     "get /api/v1/servers",
     "post /api/v1/servers",
     "get /api/v1/servers/{id}",

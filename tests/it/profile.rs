@@ -11,7 +11,9 @@ async fn the_profile_is_the_whole_user_without_the_password() {
 
     let me = service.client.get("/auth/me").bearer(&account.token).expect(200).await;
 
-    assert_eq!(keys_of(&me), ["created_at", "email", "full_name", "id", "is_admin", "updated_at", "username"]);
+    let keys = ["created_at", "email", "full_name", "id", "is_admin", "second_factor", "updated_at", "username"];
+    assert_eq!(keys_of(&me), keys);
+    assert_eq!(me["second_factor"], serde_json::json!({"totp": false, "passkeys": 0, "recovery_codes_left": 0}));
     assert_eq!(me["id"], account.id.to_string());
     assert_eq!(me["email"], "alice@example.com");
     assert_eq!(me["username"], "alice");

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use signalbox::store::{
-    Commit, Connected, Departure, Disconnected, NewLogin, NewUser, Registration, Rotation, Store, TokenRotation,
+    Commit, Connected, Departure, Disconnected, Means, NewLogin, NewUser, Registration, Rotation, Store, TokenRotation,
 };
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
@@ -53,6 +53,7 @@ async fn login(store: &Store) -> (Uuid, Uuid) {
         expires_at: at(1_000_000),
         user_agent: String::new(),
         address: String::new(),
+        means: Means::Password,
         now: at(0),
     };
     assert!(store.create_login(&new, &user.password_hash).await.unwrap().is_some());

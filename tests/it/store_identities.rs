@@ -1,7 +1,7 @@
 //! People of identity providers, below the API: what two requests at once must not break.
 
 use futures_util::future::join_all;
-use signalbox::store::{FirstSignIn, LogoutNotice, NewIdentity, NewLogin, NewUser, ProviderLogin, Store};
+use signalbox::store::{FirstSignIn, LogoutNotice, Means, NewIdentity, NewLogin, NewUser, ProviderLogin, Store};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -38,6 +38,7 @@ fn login(user_id: Uuid, sid: &str) -> ProviderLogin {
         expires_at: now.plus_millis(60_000),
         user_agent: "a browser".to_owned(),
         address: "192.0.2.1".to_owned(),
+        means: Means::Provider,
         now,
     };
     ProviderLogin { login, sid: Some(sid.to_owned()) }

@@ -49,6 +49,7 @@ async fn an_administrator_sees_every_account() {
     let expected = json!({
         "id": bob.id, "email": "bob@example.com", "username": "bob", "full_name": "Test Person", "is_admin": false,
         "disabled": false, "created_at": null, "last_login_at": null, "servers": 1, "sessions": 2,
+        "second_factor": {"totp": false, "passkeys": 0},
     });
     assert_eq!(found, expected);
     assert_eq!((&listed[1]["is_admin"], &listed[1]["servers"]), (&json!(true), &json!(0)));
@@ -262,6 +263,7 @@ async fn an_account_shows_nothing_secret() {
         "id",
         "is_admin",
         "last_login_at",
+        "second_factor",
         "servers",
         "sessions",
         "username",

@@ -10,7 +10,7 @@ const BELOW: &[&str] = &["audit", "store"];
 /// belongs further up.
 pub const LAYERS: &[&[&str]] = &[
     // Helpers that know nothing of the service.
-    &["address", "alert_words", "networks", "periodic", "random", "tls"],
+    &["address", "alert_words", "networks", "periodic", "random", "seal", "tls"],
     // Independent modules.
     &["bus", "disk", "health", "install", "memory", "observe", "shares"],
     &["batch_writer", "change", "clock", "shards"],

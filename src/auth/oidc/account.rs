@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{Identity, Oidc};
 use crate::audit::Actor;
 use crate::auth::account::{AccountError, Accounts, Origin, TokenPair};
-use crate::store::{FirstSignIn, IdentityLink, NewUser, ProviderLogin, StoreError, User};
+use crate::store::{FirstSignIn, IdentityLink, Means, NewUser, ProviderLogin, StoreError, User};
 
 /// How often a sign-in begins again because another one of the same person, or of the same name, came first.
 const MAX_ATTEMPTS: usize = 5;
@@ -84,7 +84,7 @@ impl Accounts {
         person: &Identity,
         origin: Origin,
     ) -> Result<Option<(User, TokenPair)>, SignInError> {
-        let (login, pair) = self.begin_login(user_id, "", origin)?;
+        let (login, pair) = self.begin_login(user_id, "", Means::Provider, origin)?;
         let login = ProviderLogin { login, sid: person.sid.clone() };
         let user = self.store.sign_in_by_identity(identity_id, &person.to_store(), &login).await?;
         Ok(user.map(|user| (user, pair)))
@@ -105,7 +105,7 @@ impl Accounts {
             // No password has this hash: see `Accounts::login`.
             password_hash: String::new(),
         };
-        let (login, pair) = self.begin_login(new.id, &new.username, origin)?;
+        let (login, pair) = self.begin_login(new.id, &new.username, Means::Provider, origin)?;
         let login = ProviderLogin { login, sid: person.sid.clone() };
         match self.store.join_by_identity(&new, &person.to_store(), &login).await? {
             FirstSignIn::Created(user) => Ok(Some((user, pair))),

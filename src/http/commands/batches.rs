@@ -18,7 +18,7 @@ use crate::http::error::{ApiError, ErrorCode};
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::{Number, References, ShellCommand, Stdin, Tag};
 use crate::http::extract::param::PageQuery;
-use crate::http::extract::{self, CallerAt, Checked, IdPath, NoQuery, SignedIn};
+use crate::http::extract::{self, CallerAt, Checked, IdPath, NoQuery, Recent, SignedIn};
 use crate::http::field_out::{Id, TimeOut};
 use crate::http::reply::Listed;
 use crate::http::selection::{Selection, select};
@@ -185,10 +185,10 @@ impl CountsOut {
 /// commands. The batch runs in the background, and continues after a restart of the service.
 #[api_v2_operation(tags(Commands), operation_id = "start_batch")]
 pub async fn start_batch(
-    ask: Checked<SignedIn, NoQuery, extract::Json<BatchIn>>,
+    ask: Checked<Recent<SignedIn>, NoQuery, extract::Json<BatchIn>>,
 ) -> Result<CreatedJson<BatchOut>, ApiError> {
     let extract::Json(input) = ask.body;
-    let caller = ask.subject.caller;
+    let Recent(SignedIn { caller, actor }) = ask.subject;
     let selection = Selection {
         named: input.server_ids.map(|References(ids)| ids).unwrap_or_default(),
         tag: input.tag.map(|Tag(tag)| tag),
@@ -205,7 +205,7 @@ pub async fn start_batch(
     }
     let new = NewBatch {
         owner_id: caller.user_id,
-        actor: ask.subject.actor,
+        actor,
         servers,
         command: input.command.0,
         stdin,

@@ -16,7 +16,7 @@ use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
 use super::extract::field::{Number, ShellCommand, Stdin};
 use super::extract::param::{Id, PageQuery, Whole};
-use super::extract::{self, Checked, NoQuery, OnServer, ServerPath, UseCommands};
+use super::extract::{self, Checked, NoQuery, OnServer, Recent, ServerPath, UseCommands};
 use super::path::at;
 use super::reply::Listed;
 use super::task::run_detached;
@@ -77,13 +77,14 @@ impl ServerPath for CommandPath {
 /// breaks; its result can then be read by its id.
 #[api_v2_operation(tags(Commands), operation_id = "run_command")]
 pub async fn run(
-    ask: Checked<OnServer<UseCommands>, WaitQuery, extract::Json<CommandIn>>,
+    ask: Checked<Recent<OnServer<UseCommands>>, WaitQuery, extract::Json<CommandIn>>,
 ) -> Result<Json<CommandOut>, ApiError> {
     let extract::Json(input) = ask.body;
+    let Recent(OnServer { access, actor, .. }) = ask.subject;
     let new = NewJob {
-        server_id: ask.subject.access.server_id(),
-        owner_id: ask.subject.access.owner_id(),
-        actor: ask.subject.actor,
+        server_id: access.server_id(),
+        owner_id: access.owner_id(),
+        actor,
         command: input.command.0,
         stdin: input.stdin.map(|Stdin(text)| text),
         timeout_seconds: seconds(input.timeout_seconds),

@@ -13,6 +13,15 @@ impl ErrorCode {
             Self::BadRequest => "The service could not understand the request",
             Self::QuotaExceeded => "The account's quota is reached; `detail` names the flag",
             Self::LoginFailed => "The user name or the password is wrong",
+            Self::OtpRequired => {
+                "The password is right, and the account needs a code of its authenticator app too: `otp`"
+            }
+            Self::SecondFactorRequired => {
+                "The service asks for a second factor that this session has not proved: set one up, or `POST /auth/step-up`"
+            }
+            Self::StepUpRequired => {
+                "The session's last proof of identity is too old: `POST /auth/step-up`, then try again"
+            }
             Self::NoPassword => "The account has no password: it signs in at the identity provider",
             Self::PasswordLoginOff => {
                 "The service does not let this account sign in with a password (`--password-login`)"

@@ -16,6 +16,7 @@ use super::param::Id;
 use crate::audit::Actor;
 use crate::auth::Caller;
 use crate::auth::access::{Action, Right, ServerAccess};
+use crate::auth::factors::{FactorError, Factors};
 use crate::auth::setup::Via;
 use crate::auth::token::{TokenError, TokenKind};
 use crate::http::client_address::{client_address, via};
@@ -265,6 +266,12 @@ pub(super) async fn identify(state: &State, request: &HttpRequest) -> Result<Cal
     find_caller(state, token).await.map(|(caller, _)| caller)
 }
 
+/// Identifies a caller who may not have proved the second factor that they must have.
+pub(super) async fn identify_unproved(state: &State, request: &HttpRequest) -> Result<Caller, ApiError> {
+    let token = bearer_token(request).ok_or(ApiError::code(ErrorCode::NotAuthenticated))?;
+    find_unproved(state, token).await.map(|(caller, _)| caller)
+}
+
 /// The token of the `Authorization` header.
 pub fn bearer_token(request: &HttpRequest) -> Option<&str> {
     let value = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?;
@@ -272,8 +279,31 @@ pub fn bearer_token(request: &HttpRequest) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
-/// Returns the caller of an access token, and when the token expires.
+/// Returns the caller of an access token, and when the token expires. Refuses callers who must have a second factor and have
+/// not proved one: all requests and sockets are decided here.
 pub async fn find_caller(state: &State, token: &str) -> Result<(Caller, Timestamp), ApiError> {
+    let (caller, expires_at) = find_unproved(state, token).await?;
+    let caller = checked(state, caller, Factors::check_second_factor).await?;
+    Ok((caller, expires_at))
+}
+
+/// Returns the caller if they pass. They may have proved on another instance what the cache does not know yet.
+pub(super) async fn checked(
+    state: &State,
+    caller: Caller,
+    check: fn(&Factors, &Caller) -> Result<(), FactorError>,
+) -> Result<Caller, ApiError> {
+    let accounts = &state.accounts;
+    if check(&accounts.factors, &caller).is_ok() {
+        return Ok(caller);
+    }
+    accounts.logins.forget(caller.user_id);
+    let caller = accounts.logins.caller(caller.login_id).await?.ok_or(ApiError::code(ErrorCode::TokenRevoked))?;
+    check(&accounts.factors, &caller)?;
+    Ok(caller)
+}
+
+async fn find_unproved(state: &State, token: &str) -> Result<(Caller, Timestamp), ApiError> {
     let claims = state.accounts.tokens.check(token, TokenKind::Access).map_err(|error| match error {
         TokenError::Expired => ApiError::code(ErrorCode::TokenExpired),
         TokenError::Invalid => ApiError::code(ErrorCode::TokenInvalid),

@@ -41,6 +41,20 @@ pub mod action {
     pub const LOGOUT: &str = "logout";
     /// A user ended a sign-in.
     pub const SESSION_END: &str = "session.end";
+    /// A user proved again who they are.
+    pub const SESSION_PROVE: &str = "session.prove";
+    /// A user set up an authenticator app.
+    pub const TOTP_CREATE: &str = "totp.create";
+    /// A user removed their authenticator app.
+    pub const TOTP_DELETE: &str = "totp.delete";
+    /// A user used a recovery code.
+    pub const RECOVERY_CODE_USE: &str = "recovery_code.use";
+    /// A user made a passkey.
+    pub const PASSKEY_CREATE: &str = "passkey.create";
+    /// A user removed a passkey.
+    pub const PASSKEY_DELETE: &str = "passkey.delete";
+    /// The operator removed all second factors of a user.
+    pub const SECOND_FACTOR_RESET: &str = "second_factor.reset";
     /// A user linked an account of the identity provider to theirs.
     pub const IDENTITY_LINK: &str = "identity.link";
     /// A user removed such a link.

@@ -11,6 +11,7 @@ mod commands;
 mod conflict;
 mod crash;
 mod database_away;
+mod factors;
 mod feeds;
 mod import;
 mod load;

@@ -1,11 +1,12 @@
 //! Who gets in at the real provider, and as whom.
 
 use serde_json::{Value, json};
-use signalbox::config::{OidcConfig, Registration};
+use signalbox::config::{OidcConfig, Registration, SecondFactorPolicy};
 
 use super::browser::Browser;
 use super::fake::Fake;
 use super::real::Real;
+use crate::support::authenticator::App;
 use crate::support::text_of;
 
 fn allow(entries: &[&str]) -> impl FnOnce(&mut signalbox::config::Config) {
@@ -187,4 +188,32 @@ async fn the_sign_in_page_learns_what_the_provider_is_called() {
     };
     let fake = Fake::start_with(named).await;
     assert_eq!(fake.service.client.get("/service").expect(200).await["oidc"], json!({ "name": "Corp" }));
+}
+
+#[actix_web::test]
+async fn a_sign_in_at_the_provider_is_no_second_factor() {
+    let policy = |config: &mut signalbox::config::Config| config.second_factor = SecondFactorPolicy::All;
+    let real = Real::start_with(policy).await;
+    let mut browser = Browser::new();
+    real.sign_in(&mut browser, "ada").await;
+    let token = real.token(&mut browser).await;
+    let client = &real.service.client;
+    let prove = |body| client.post("/auth/step-up").bearer(&token).json(body);
+
+    client.get("/servers").bearer(&token).expect_error(403, "second_factor_required").await;
+    prove(json!({"password": "none"})).expect_error(400, "no_password").await;
+    let setup = client.post("/auth/totp").bearer(&token).expect(200).await;
+    let app = App::new(&text_of(&setup["secret"]));
+    client.post("/auth/totp/confirm").bearer(&token).json(json!({"otp": app.code(0)})).expect(200).await;
+
+    let sessions = client.get("/auth/sessions").bearer(&token).expect(200).await;
+    assert_eq!(sessions[0]["means"], "provider");
+    let mut other = Browser::new();
+    real.sign_in(&mut other, "ada").await;
+    let weak = real.token(&mut other).await;
+    client.get("/servers").bearer(&weak).expect_error(403, "second_factor_required").await;
+    client.post("/auth/totp").bearer(&weak).expect_error(403, "step_up_required").await;
+    let body = json!({"otp": app.code(1)});
+    client.post("/auth/step-up").bearer(&weak).json(body).expect(200).await;
+    client.get("/servers").bearer(&weak).expect(200).await;
 }

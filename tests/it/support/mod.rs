@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod alerts;
 pub mod attacks;
+pub mod authenticator;
 pub mod authority;
 pub mod balancer;
 pub mod clock;

@@ -19,11 +19,23 @@ export function useTokens(source: TokenSource): void {
   tokens = source;
 }
 
+/** What a session has to prove before the service does something. */
+export type ProofCode = 'step_up_required' | 'second_factor_required';
+
+/** Gets the proof from the person at this page; false where they do not give it. */
+let prove: (code: ProofCode) => Promise<boolean> = async () => false;
+
+export function useProofs(source: typeof prove): void {
+  prove = source;
+}
+
 /** Requests that are made without a token. */
 const OPEN = new Set([
   '/api/v1/auth/login',
   '/api/v1/auth/register',
   '/api/v1/auth/refresh',
+  '/api/v1/auth/passkeys/challenge',
+  '/api/v1/auth/passkeys/login',
   '/api/v1/service',
   '/install',
 ]);
@@ -37,8 +49,25 @@ const authenticate: Middleware = {
   },
 };
 
-/** One more time with a new token: the old one expired, or ended, between two looks at the clock. */
+/** One more time once the session has proved what the service asks for. */
 async function send(request: Request): Promise<Response> {
+  const again = request.clone();
+  const response = await sendOnce(request);
+  const code = response.status === 403 ? await proofCode(response) : null;
+  return code && (await prove(code)) ? sendOnce(again) : response;
+}
+
+async function proofCode(response: Response): Promise<ProofCode | null> {
+  const body: unknown = await response
+    .clone()
+    .json()
+    .catch(() => null);
+  const code = typeof body === 'object' && body !== null && 'code' in body ? body.code : null;
+  return code === 'step_up_required' || code === 'second_factor_required' ? code : null;
+}
+
+/** One more time with a new token: the old one expired, or ended, between two looks at the clock. */
+async function sendOnce(request: Request): Promise<Response> {
   const again = request.clone();
   const response = await reach(request);
   const used = request.headers.get('Authorization')?.slice('Bearer '.length);
@@ -100,4 +129,17 @@ export async function takeAll<T>(page: (offset: number, limit: number) => Promis
     items.push(...next.items);
     if (items.length >= next.total || next.items.length === 0) return items;
   }
+}
+
+/**
+ * Gets the proof that a socket was refused for: browsers do not say why one was. `unasked` where it was refused for another
+ * reason.
+ */
+export async function proofFor(path: string): Promise<'given' | 'refused' | 'unasked'> {
+  const token = await tokens.token();
+  const headers: HeadersInit = token ? { Authorization: `Bearer ${token}` } : {};
+  const response = await sendOnce(new Request(new URL(`/api/v1${path}`, location.origin), { headers }));
+  const code = response.status === 403 ? await proofCode(response) : null;
+  if (!code) return 'unasked';
+  return (await prove(code)) ? 'given' : 'refused';
 }

@@ -6,6 +6,8 @@ import type { Profile, TokenPair } from '../api/types';
 import { takeRefresh } from '../boot/taken';
 import { keep } from '../text/kept';
 import { endOf, type Ended } from './ended';
+import { usePasskey } from './passkey';
+import { refusedPasskey } from './refused';
 import { inTurn } from './turn';
 
 export type SessionState = 'starting' | 'unreachable' | 'signed-out' | 'signed-in';
@@ -26,6 +28,8 @@ const LAST_WORK_MS = 3_000;
 class Session {
   state = $state<SessionState>('starting');
   user = $state<Profile | null>(null);
+  /** The service asks for a second factor, and the account has none. */
+  lacksFactor = $state(false);
   /** How the last sign-in of this page ended; null where there was none. */
   ended = $state<Ended | null>(null);
 
@@ -59,17 +63,37 @@ class Session {
     }
   }
 
-  async signIn(username: string, password: string): Promise<void> {
+  async signIn(username: string, password: string, otp: string | null = null): Promise<void> {
     const pair = await take(
       api.POST('/api/v1/auth/login', {
-        body: { username, password },
+        body: { username, password, ...(otp === null ? {} : { otp }) },
         headers: { ...COOKIE, 'Content-Type': 'application/x-www-form-urlencoded' },
         bodySerializer: (body) => new URLSearchParams(body as Record<string, string>).toString(),
       }),
     );
+    await this.#take(pair);
+  }
+
+  /** Signs in with a passkey, which says whose it is. */
+  async signInWithPasskey(): Promise<void> {
+    const options = await take(api.POST('/api/v1/auth/passkeys/challenge'));
+    const credential = await usePasskey(options).catch((error: unknown) => {
+      throw refusedPasskey(error);
+    });
+    await this.#take(await take(api.POST('/api/v1/auth/passkeys/login', { body: { credential }, headers: COOKIE })));
+  }
+
+  async #take(pair: TokenPair): Promise<void> {
     this.#keep(pair.access_token);
     await this.#signedIn();
     this.#others?.postMessage('signed-in');
+  }
+
+  /** Reads the profile again, after the account's second factors changed. */
+  async reload(): Promise<void> {
+    this.user = await take(api.GET('/api/v1/auth/me'));
+    const { totp, passkeys } = this.user.second_factor;
+    if (totp || passkeys > 0) this.lacksFactor = false;
   }
 
   async register(input: {
@@ -194,6 +218,7 @@ class Session {
     this.#token = null;
     this.#expiresAt = 0;
     this.user = null;
+    this.lacksFactor = false;
     keep(SIGNED_IN, null);
     if (this.state !== 'starting') this.state = 'signed-out';
   }

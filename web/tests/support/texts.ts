@@ -19,6 +19,7 @@ export * as commands from '#messages/commands';
 export * as containers from '#messages/containers';
 export * as dashboards from '#messages/dashboards';
 export * as explore from '#messages/explore';
+export * as factors from '#messages/factors';
 export * as firstLook from '#messages/firstLook';
 export * as fleet from '#messages/fleet';
 export * as help from '#messages/help';

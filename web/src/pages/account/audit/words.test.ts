@@ -91,6 +91,12 @@ test.each([
   expect(didOf(entry(action, { server_name: 'docker-1', detail: { name: 'web' } }))).toBe(words);
 });
 
+test('each means of a sign-in has words', () => {
+  expect(wordsOf(entry('login', { detail: { means: 'password' } }))).toEqual({ did: ['signed in'] });
+  expect(wordsOf(entry('login', { detail: { means: 'passkey' } })).more).toBe('with a passkey');
+  expect(wordsOf(entry('session.prove', { detail: { means: 'otp' } })).did).toEqual(['confirmed their identity']);
+});
+
 test('an action that is not known is shown by its name', () => {
   expect(didOf(entry('rocket.launch'))).toBe('rocket.launch');
 });

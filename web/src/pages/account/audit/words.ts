@@ -25,6 +25,10 @@ export const GROUPS: { prefix: string; label: () => string }[] = [
   { prefix: 'identity.', label: m.groupIdentity },
   { prefix: 'profile.', label: m.groupProfile },
   { prefix: 'password.', label: m.groupPassword },
+  { prefix: 'totp.', label: m.groupTotp },
+  { prefix: 'passkey.', label: m.groupPasskey },
+  { prefix: 'recovery_code.', label: m.groupRecovery },
+  { prefix: 'second_factor.', label: m.groupFactors },
   { prefix: 'server.', label: m.groupServer },
   { prefix: 'api_key.', label: m.groupKey },
   { prefix: 'command.', label: m.groupCommand },
@@ -109,6 +113,17 @@ function ruleWords(entry: AuditEntry, verb: string): Did {
   return reaching(entry, metric ? on({ metric: metrics[metric]?.() ?? metric }) : plain());
 }
 
+/** By which means somebody proved who they are, where it was not the password alone. */
+function meansOf(detail: Detail): string | undefined {
+  const means: Record<string, () => string> = {
+    password_otp: m.byCode,
+    password_recovery_code: m.byRecoveryCode,
+    otp: m.byCode,
+    passkey: m.byPasskey,
+  };
+  return means[text(detail, 'means') ?? '']?.();
+}
+
 function withMore(did: Did, more: string | undefined): Words {
   return more ? { did, more } : { did };
 }
@@ -144,11 +159,22 @@ export function wordsOf(entry: AuditEntry): Words {
   const [kind = '', verb = ''] = action.split('.');
   switch (kind) {
     case 'login':
-      return withMore([entry.outcome === 'ok' ? m.signedIn() : m.triedSignIn()], byProvider(detail));
+      return withMore([entry.outcome === 'ok' ? m.signedIn() : m.triedSignIn()], byProvider(detail) ?? meansOf(detail));
     case 'logout':
       return { did: [m.signedOut()] };
     case 'session':
+      if (verb === 'prove') return withMore([m.provedIdentity()], meansOf(detail));
       return withMore([m.endedSession()], endReason(text(detail, 'reason')));
+    case 'totp':
+      return { did: [verb === 'create' ? m.madeTotp() : m.removedTotp()] };
+    case 'passkey': {
+      const passkey = text(detail, 'name') ?? '';
+      return { did: [verb === 'create' ? m.madePasskey({ passkey }) : m.removedPasskey({ passkey })] };
+    }
+    case 'recovery_code':
+      return { did: [m.usedRecoveryCode()] };
+    case 'second_factor':
+      return { did: [m.resetFactors()] };
     case 'user':
       return withMore([userWords(entry, verb)], byProvider(detail));
     case 'invitation': {

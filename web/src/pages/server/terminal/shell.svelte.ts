@@ -5,6 +5,7 @@ import { FitAddon } from '@xterm/addon-fit';
 import { Terminal } from '@xterm/xterm';
 import '@xterm/xterm/css/xterm.css';
 import { live, type Message, type Socket } from '../../../live/socket.svelte';
+import { proofFor } from '../../../api/client';
 import { sentence } from '../../../api/failure';
 import { Intake, Typing } from './flow';
 import { sent, withControl, type ScreenKey } from './keys';
@@ -65,18 +66,36 @@ export class Shell {
     this.terminal.open(element);
     this.fit();
     const { cols, rows } = this.terminal;
+    const path = `/ws/terminal/${serverId}?columns=${cols}&rows=${rows}`;
+    let isLeft = false;
+    let hasProved = false;
+    const connect = () => {
+      if (isLeft) return;
+      this.#stop?.();
+      const { socket, stop } = live.watch(path, watcher, { once: true });
+      this.#socket = socket;
+      this.#stop = stop;
+    };
     const watcher = {
       opened: () => (this.state = 'open'),
       message: (message: Message) => this.#message(message),
-      closed: () => this.#end(m.lost()),
+      closed: () => {
+        if (this.state !== 'connecting' || hasProved) return this.#end(m.lost());
+        // A browser does not say why a socket was refused. Perhaps the service wants to know first who asks.
+        hasProved = true;
+        void proofFor(path).then(
+          (proof) => {
+            if (proof === 'given') connect();
+            else this.#end(proof === 'refused' ? m.notProved() : m.lost());
+          },
+          () => this.#end(m.lost()),
+        );
+      },
     };
-    const { socket, stop } = live.watch(`/ws/terminal/${serverId}?columns=${cols}&rows=${rows}`, watcher, {
-      once: true,
-    });
-    this.#socket = socket;
-    this.#stop = stop;
+    connect();
     this.terminal.focus();
     return () => {
+      isLeft = true;
       this.#close();
       this.terminal.dispose();
     };

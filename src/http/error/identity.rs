@@ -1,0 +1,67 @@
+//! Errors of sign-ins and second factors.
+
+use super::{ApiError, ErrorCode};
+use crate::auth::account::AccountError;
+use crate::auth::factors::FactorError;
+use crate::auth::password::PasswordError;
+use crate::auth::setup::SetupError;
+use crate::auth::token::TokenError;
+
+impl From<AccountError> for ApiError {
+    fn from(error: AccountError) -> Self {
+        match error {
+            AccountError::InvalidCredentials => Self::code(ErrorCode::LoginFailed),
+            AccountError::PasswordLoginOff => Self::code(ErrorCode::PasswordLoginOff),
+            AccountError::NoPassword => Self::code(ErrorCode::NoPassword),
+            AccountError::OtpRequired => Self::code(ErrorCode::OtpRequired),
+            AccountError::TokenReused => Self::code(ErrorCode::TokenReused),
+            AccountError::SessionEnded => Self::code(ErrorCode::TokenRevoked),
+            AccountError::Setup(error) => {
+                let code = match error {
+                    SetupError::Missing | SetupError::Wrong => ErrorCode::SetupRequired,
+                    SetupError::TooMany => ErrorCode::Busy,
+                };
+                Self::Refused { code, detail: error.to_string().into() }
+            }
+            AccountError::Token(TokenError::Expired) => Self::code(ErrorCode::TokenExpired),
+            AccountError::Token(TokenError::Invalid) => Self::code(ErrorCode::TokenInvalid),
+            AccountError::Password(PasswordError::Busy(_)) => Self::code(ErrorCode::Busy),
+            AccountError::Password(PasswordError::Failed(_)) => Self::internal(error),
+            AccountError::Factor(FactorError::WrongCode) => Self::code(ErrorCode::LoginFailed),
+            AccountError::Factor(FactorError::Passkey(reason)) => {
+                tracing::debug!(%reason, "a passkey was refused");
+                let detail = "The passkey was not accepted: try again, or sign in another way";
+                Self::Refused { code: ErrorCode::LoginFailed, detail: detail.into() }
+            }
+            AccountError::Factor(error) => error.into(),
+            AccountError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<FactorError> for ApiError {
+    fn from(error: FactorError) -> Self {
+        let refused = |code, detail: &'static str| Self::Refused { code, detail: detail.into() };
+        match error {
+            FactorError::SecondFactorRequired => Self::code(ErrorCode::SecondFactorRequired),
+            FactorError::StepUpRequired => Self::code(ErrorCode::StepUpRequired),
+            FactorError::TotpExists => {
+                refused(ErrorCode::BadRequest, "You have an authenticator app already: remove it first")
+            }
+            FactorError::NoTotp => refused(ErrorCode::BadRequest, "You have no authenticator app: set one up first"),
+            FactorError::WrongCode => {
+                refused(ErrorCode::InvalidCredentials, "The code is wrong or was used: enter the newest one")
+            }
+            FactorError::TooManyCodes => refused(ErrorCode::Busy, "Too many wrong codes; try again in 15 minutes"),
+            FactorError::NoRelyingParty(reason) => {
+                Self::Refused { code: ErrorCode::BadRequest, detail: reason.to_string().into() }
+            }
+            FactorError::Passkey(reason) => {
+                let detail = format!("The passkey was not accepted: {reason}");
+                Self::Refused { code: ErrorCode::BadRequest, detail: detail.into() }
+            }
+            FactorError::Seal(_) | FactorError::NoRandomness(_) => Self::internal(error),
+            FactorError::Store(error) => error.into(),
+        }
+    }
+}

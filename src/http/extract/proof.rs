@@ -1,0 +1,71 @@
+//! What a caller must have proved beyond their token, as a type around the subject.
+
+use std::future::Future;
+
+use actix_web::HttpRequest;
+use paperclip::v2::models::DefaultOperationRaw;
+
+use super::fault::Faults;
+use super::subject::{Subject, checked, identify_unproved};
+use crate::auth::Caller;
+use crate::auth::factors::Factors;
+use crate::http::error::ApiError;
+use crate::state::State;
+
+/// As `S`, also without the second factor that the service asks for: what people need to make or prove one.
+#[derive(Debug, Clone)]
+pub struct Unproved<S>(pub S);
+
+impl<S: Subject<Identity = Caller>> Subject for Unproved<S> {
+    type Identity = Caller;
+    type Path = S::Path;
+
+    async fn identify(state: &State, request: &HttpRequest) -> Result<Caller, ApiError> {
+        identify_unproved(state, request).await
+    }
+
+    fn check_headers(request: &HttpRequest) -> Result<(), Faults> {
+        S::check_headers(request)
+    }
+
+    async fn authorize(state: &State, caller: Caller, path: S::Path, request: &HttpRequest) -> Result<Self, ApiError> {
+        S::authorize(state, caller, path, request).await.map(Self)
+    }
+
+    fn document(op: &mut DefaultOperationRaw) {
+        S::document(op);
+    }
+}
+
+/// As `S`, with a proof of identity that is recent enough (`--step-up`).
+#[derive(Debug, Clone)]
+pub struct Recent<S>(pub S);
+
+impl<S: Subject<Identity = Caller>> Subject for Recent<S> {
+    type Identity = Caller;
+    type Path = S::Path;
+
+    fn identify(state: &State, request: &HttpRequest) -> impl Future<Output = Result<Caller, ApiError>> {
+        S::identify(state, request)
+    }
+
+    fn check_headers(request: &HttpRequest) -> Result<(), Faults> {
+        S::check_headers(request)
+    }
+
+    async fn authorize(state: &State, caller: Caller, path: S::Path, request: &HttpRequest) -> Result<Self, ApiError> {
+        // Rights come first: nobody has to prove who they are to learn that they may not do it.
+        let subject = S::authorize(state, caller.clone(), path, request).await?;
+        check_recent(state, &caller).await?;
+        Ok(Self(subject))
+    }
+
+    fn document(op: &mut DefaultOperationRaw) {
+        S::document(op);
+    }
+}
+
+/// Refuses callers whose proof of identity is too old.
+pub async fn check_recent(state: &State, caller: &Caller) -> Result<(), ApiError> {
+    checked(state, caller.clone(), Factors::check_recent).await.map(|_| ())
+}
