@@ -10,6 +10,7 @@ mod relief;
 mod sender;
 mod serving;
 mod sockets;
+mod system;
 
 use std::future::Future;
 use std::io;
@@ -18,11 +19,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::{Server, ServerHandle};
-use actix_web::rt::System;
 use secrecy::SecretString;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+pub use self::system::in_system;
 use crate::alerts;
 use crate::auth::access::Access;
 use crate::auth::account::Accounts;
@@ -134,19 +135,6 @@ pub enum StartupError {
     UnfinishedImport,
     #[error("the server failed: {0}")]
     Server(#[source] io::Error),
-}
-
-/// Runs a future in an actix system of its own.
-///
-/// What still runs at its end is dropped inside the system's runtime: a task that holds a connection to the database returns it
-/// by spawning another task, and would panic where there is no runtime.
-pub fn in_system<F: Future>(future: F) -> F::Output {
-    let system = System::new();
-    let outcome = system.block_on(future);
-    let runtime = system.runtime().tokio_runtime().handle().clone();
-    let _inside = runtime.enter();
-    drop(system);
-    outcome
 }
 
 impl Application {
@@ -399,34 +387,4 @@ async fn stop_when(
     let stopped = server.stop(true);
     _ = ending.send(());
     stopped.await;
-}
-
-#[cfg(test)]
-mod tests {
-    use std::future::pending;
-    use std::sync::mpsc;
-
-    use tokio::runtime::Handle;
-
-    use super::in_system;
-
-    #[test]
-    fn what_still_runs_at_the_end_is_dropped_inside_the_runtime() {
-        struct Held(mpsc::Sender<bool>);
-        impl Drop for Held {
-            fn drop(&mut self) {
-                let _ = self.0.send(Handle::try_current().is_ok());
-            }
-        }
-        let (dropped, was_inside) = mpsc::channel();
-        in_system(async move {
-            let held = Held(dropped);
-            actix_web::rt::spawn(async move {
-                let _held = held;
-                pending::<()>().await;
-            });
-            tokio::task::yield_now().await;
-        });
-        assert_eq!(was_inside.try_iter().collect::<Vec<_>>(), [true]);
-    }
 }
