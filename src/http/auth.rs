@@ -17,6 +17,7 @@ use super::extract::given::Given;
 use super::extract::{self, Anyone, Checked, Form, NoQuery, OptionalJson, SignedIn, Unproved};
 use super::factors::{Otp, SecondFactorOut};
 use super::field_out::{Id, TimeOut};
+use super::own_account::delete_me;
 use super::path::at;
 use super::refresh_cookie::{Browser, IfAny, Jar, WithCookie};
 use super::reply::{Done, fault_of};
@@ -25,7 +26,7 @@ use crate::auth::account::{AccountError, Credentials, Origin, TokenPair};
 use crate::change::Change;
 use crate::effects;
 use crate::state::State;
-use crate::store::{DeletedAccount, NewUser, User, UserPatch};
+use crate::store::{NewUser, User, UserPatch};
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = passwords_match -> Faults)]
@@ -151,7 +152,12 @@ pub async fn register(
         invitation: input.invitation.map(|token| token.0),
     };
     let Browser { who, jar } = ask.subject;
+    let is_invited = shown.invitation.is_some();
     let (user, mut pair) = ask.state.accounts.register(new, input.password.0, shown, who.into()).await?;
+    if is_invited {
+        // The invitation may have had grants.
+        effects::commit(&ask.state, Change::AccessChanged).await;
+    }
     let cookie = jar.map(|jar| jar.keep(&mut pair));
     let answer = CreatedJson(RegisteredOut {
         user: UserOut { id: Id(user.id), email: user.email, username: user.username, full_name: user.full_name },
@@ -347,42 +353,6 @@ pub async fn change_password(ask: Checked<SignedIn, NoQuery, extract::Json<Passw
     match changed.await? {
         Err(AccountError::InvalidCredentials) => Err(ApiError::code(ErrorCode::InvalidCredentials)),
         other => Ok(other.map(|_| Done("Password changed"))?),
-    }
-}
-
-#[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults)]
-pub struct DeleteMeIn {
-    /// Your password.
-    password: Shown,
-}
-
-/// Delete your account
-///
-/// Ends with everything that belongs to it, and all your sessions. Delete your servers first, or ask an administrator to
-/// give them to another account (400 `owns_servers`). The only administrator cannot leave (400 `last_admin`). A wrong
-/// password is 400 `invalid_credentials`.
-#[api_v2_operation(tags(Authentication), operation_id = "delete_profile")]
-pub async fn delete_me(
-    ask: Checked<Browser<SignedIn>, NoQuery, extract::Json<DeleteMeIn>>,
-) -> Result<WithCookie<Done>, ApiError> {
-    let (state, extract::Json(DeleteMeIn { password: Shown(password) })) = (ask.state, ask.body);
-    let Browser { who: SignedIn { caller, actor }, jar } = ask.subject;
-    let user_id = caller.user_id;
-    let deleted = run_detached(async move {
-        let deleted = state.accounts.delete_own(&caller, password, actor).await;
-        if let Ok(DeletedAccount { batches }) = &deleted {
-            let change = Change::AccountDeleted { user_id, servers_to: None, batches: batches.clone() };
-            effects::commit(&state, change).await;
-        }
-        Ok(deleted)
-    });
-    match deleted.await? {
-        Err(AccountError::InvalidCredentials) => Err(ApiError::code(ErrorCode::InvalidCredentials)),
-        other => {
-            other?;
-            Ok(WithCookie { answer: Done("Account deleted"), cookie: jar.as_ref().map(Jar::clear) })
-        }
     }
 }
 

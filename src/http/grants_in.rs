@@ -4,6 +4,7 @@ use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use paperclip::actix::Apiv2Schema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use uuid::Uuid;
 
 use super::extract::fault::{Faults, not_a_member};
 use super::extract::field::{Reference, Tag, described, string};
@@ -81,6 +82,13 @@ pub struct GrantIn {
     /// The rights of an operator. Defaults to all of them.
     #[deserr(default)]
     rights: Option<Vec<RightWord>>,
+}
+
+impl GrantIn {
+    /// The only server that it is for.
+    pub fn server_id(&self) -> Option<Uuid> {
+        self.scope.server_id.as_ref().map(|Reference(id)| *id)
+    }
 }
 
 fn rights_fit(grant: GrantIn, location: ValuePointerRef<'_>) -> Result<GrantIn, Faults> {

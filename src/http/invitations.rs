@@ -16,6 +16,7 @@ use super::grants_in::{self, GrantIn, GrantOut};
 use super::path::at;
 use super::reply::{Done, Listed};
 use super::task::run_detached;
+use crate::auth::access::Action;
 use crate::auth::invitation;
 use crate::store::{NewInvitation, OpenInvitation};
 
@@ -92,14 +93,17 @@ pub async fn list(ask: Checked<Administrator, PageQuery>) -> Result<Listed<Invit
 
 /// Invite somebody
 ///
-/// For administrators. Anyone who has the link can make one account, also if registration is closed. At most 100 invitations
-/// are open at a time (400 `quota_exceeded`).
+/// For administrators. Anyone who has the link can make one account, also if registration is closed; it has the `grants` on your
+/// servers from the start. At most 100 invitations are open at a time (400 `quota_exceeded`).
 #[api_v2_operation(tags(Users), operation_id = "create_invitation")]
 pub async fn create(
     ask: Checked<Recent<Administrator>, NoQuery, extract::Json<InvitationIn>>,
 ) -> Result<CreatedJson<FreshInvitationOut>, ApiError> {
     let (Recent(Administrator { actor, caller, service, .. }), extract::Json(input)) = (ask.subject, ask.body);
     let base = service?;
+    for server_id in input.grants.iter().flatten().filter_map(GrantIn::server_id) {
+        ask.state.accounts.access.server(&caller, server_id, Action::Own).await?;
+    }
     let fresh = invitation::generate().map_err(ApiError::internal)?;
     let hours = input.expires_in_hours.map_or(DEFAULT_HOURS, |Number(hours)| hours);
     let now = ask.state.clock.now();

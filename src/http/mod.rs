@@ -30,6 +30,7 @@ mod notifications;
 mod oidc;
 pub mod openapi;
 mod origin;
+mod own_account;
 mod path;
 mod people_out;
 mod prometheus;

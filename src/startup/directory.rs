@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::auth::secret::{ENCRYPTION, SIGNING};
+use crate::auth::secret::{ENCRYPTION, PUSH, SIGNING};
 use crate::config::{Config, DATABASE_FILE};
 
 /// The lock on this file says that a process uses the directory; its text is the process id.
@@ -108,7 +108,7 @@ fn holder(file: &mut File) -> Option<String> {
 fn close_to_others(directory: &Path) {
     // A database with the default name is here even if another one is used now.
     close_database(&directory.join(DATABASE_FILE));
-    [SIGNING.file_name, ENCRYPTION.file_name].iter().for_each(|name| close_file(&directory.join(name)));
+    [SIGNING.file_name, ENCRYPTION.file_name, PUSH.file_name].iter().for_each(|name| close_file(&directory.join(name)));
 }
 
 /// The same for a database, and for the files that SQLite keeps next to it.

@@ -46,7 +46,7 @@ impl NewIdentity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FirstSignIn {
     /// The account was created, and signed in.
-    Created(User),
+    Created(Box<User>),
     /// An account has this e-mail address. Only its owner can say that it is the same person.
     EmailTaken,
     /// Another request created the account at the same time: it is to be found now.
@@ -144,7 +144,7 @@ impl Store {
         let row = insert_identity(&transaction, user.id, identity, now).await?;
         insert_login(&transaction, row.id, &user, login).await?;
         transaction.commit().await?;
-        Ok(FirstSignIn::Created(user))
+        Ok(FirstSignIn::Created(Box::new(user)))
     }
 
     /// Signs in the user of an identity, and stores what the provider says of them now. Returns none if the link is gone

@@ -120,7 +120,7 @@ impl Grant {
         })
     }
 
-    fn row(&self) -> grant::Model {
+    pub(super) fn row(&self) -> grant::Model {
         let (subject_user_id, subject_team_id) = match self.subject {
             GrantSubject::User(id) => (Some(id), None),
             GrantSubject::Team(id) => (None, Some(id)),
@@ -144,7 +144,7 @@ impl Grant {
         }
     }
 
-    fn entry(&self, action: &'static str, subject: Value, actor: Actor) -> Entry {
+    pub(super) fn entry(&self, action: &'static str, subject: Value, actor: Actor) -> Entry {
         let entry = Entry::new(action, self.owner_id, actor).target(self.id);
         let (role, rights) = (self.role.word(), self.rights.words());
         let scope = match &self.scope {

@@ -50,6 +50,7 @@ pub mod history;
 pub mod import;
 mod instances;
 mod invitations;
+mod invited_grants;
 mod logins;
 mod offline_servers;
 mod outbox;

@@ -93,12 +93,15 @@ impl Store {
                 login_id: None,
                 address: address.to_owned(),
             };
-            let entry = Entry::new(action::USER_REGISTER, id, actor);
-            let entry = match invitation {
+            let entry = Entry::new(action::USER_REGISTER, id, actor.clone());
+            let entry = match &invitation {
                 Some(invitation) => entry.detail(json!({ "invitation": invitation.id })),
                 None => entry,
             };
             record_in(&transaction, entry).await?;
+            if let Some(invitation) = &invitation {
+                self.give_invited(&transaction, invitation, &user, &actor).await?;
+            }
             if let Some(login) = &login {
                 logins::insert(&transaction, login).await?;
             }

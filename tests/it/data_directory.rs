@@ -125,11 +125,11 @@ async fn what_others_could_read_is_closed_and_an_open_directory_is_reported() {
     let mut service = Launched::start(signalbox(&serve(data.path())));
     service.address().await;
 
-    for name in ["signalbox.db", "jwt-secret", "encryption-key"] {
+    for name in ["signalbox.db", "jwt-secret", "encryption-key", "push-key"] {
         assert_eq!(mode_of(&data.path().join(name)), 0o600, "{name}");
     }
     let log = service.stderr();
-    assert_eq!(log.lines().filter(|line| line.contains("it is private now")).count(), 3, "{log}");
+    assert_eq!(log.lines().filter(|line| line.contains("it is private now")).count(), 4, "{log}");
     assert!(log.contains("other users can look into the data directory"), "{log}");
 }
 

@@ -136,6 +136,30 @@ async fn open_invitations_are_listed_without_their_tokens() {
 }
 
 #[actix_web::test]
+async fn who_registers_with_an_invitation_has_its_grants_at_once() {
+    let (service, admin) = closed().await;
+    let server = service.server(&admin, "web-1").await;
+    service.server(&admin, "web-2").await;
+    let grant = json!({"scope": {"server_id": server}, "role": "operator", "rights": ["logs"]});
+    let fresh = invite(&service, &admin, json!({"grants": [grant]})).await;
+
+    let bob = service.client.post("/auth/register").json(invited("bob", &fresh)).expect(201).await;
+
+    let token = text_of(&bob["access_token"]);
+    let seen = service.client.get("/servers").bearer(&token).expect(200).await;
+    assert_eq!(seen.as_array().map(Vec::len), Some(1), "{seen}");
+    assert_eq!((&seen[0]["id"], &seen[0]["role"]), (&json!(server), &json!("operator")));
+    assert_eq!(seen[0]["rights"], json!(["logs"]));
+    let given = service.client.get("/grants").bearer(&admin.token).expect(200).await;
+    assert_eq!((&given[0]["giver"]["username"], &given[0]["subject"]["username"]), (&json!("admin"), &json!("bob")));
+    let own = json!({"name": "own", "host": "192.0.2.9"});
+    let own = service.client.post("/servers").bearer(&token).json(own).expect(201).await;
+    let foreign = json!({"grants": [{"scope": {"server_id": own["id"]}, "role": "viewer"}]});
+    let call = service.client.post("/users/invitations").bearer(&admin.token).json(foreign);
+    call.expect_error(404, "not_found").await;
+}
+
+#[actix_web::test]
 async fn a_faulty_invitation_gets_all_its_faults() {
     let (service, admin) = closed().await;
     let body = json!({

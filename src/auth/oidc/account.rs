@@ -108,7 +108,7 @@ impl Accounts {
         let (login, pair) = self.begin_login(new.id, &new.username, Means::Provider, origin)?;
         let login = ProviderLogin { login, sid: person.sid.clone() };
         match self.store.join_by_identity(&new, &person.to_store(), &login).await? {
-            FirstSignIn::Created(user) => Ok(Some((user, pair))),
+            FirstSignIn::Created(user) => Ok(Some((*user, pair))),
             FirstSignIn::EmailTaken => Err(SignInError::EmailTaken),
             FirstSignIn::Exists => Ok(None),
         }

@@ -100,6 +100,6 @@ impl FollowedLog {
         if is_all && sent.len() == count {
             self.next_ms = at_ms;
         }
-        (!sent.is_empty()).then(|| LogLines { stream_id: self.stream_id, lines: sent, dropped: 0 })
+        (!sent.is_empty()).then_some(LogLines { stream_id: self.stream_id, lines: sent, dropped: 0 })
     }
 }

@@ -21,7 +21,7 @@ impl Deserr<Faults> for LocalPage {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
         let text = bounded(string(value, location)?, 1, MAX_RETURN, location)?;
         let msg = "value is not the path of a page, such as /alerts";
-        is_local(&text).then(|| Self(text)).ok_or_else(|| Faults::at(location, "value_error.path", msg))
+        is_local(&text).then_some(Self(text)).ok_or_else(|| Faults::at(location, "value_error.path", msg))
     }
 }
 
