@@ -8,14 +8,14 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::error::{ApiError, ErrorCode};
-use super::extract::fault::{Faults, Part};
+use super::extract::fault::Faults;
 use super::extract::field::{Name, Username, described, string};
 use super::extract::param::{Id as IdParam, PageQuery};
 use super::extract::{self, CallerAt, Checked, IdPath, NoQuery, Recent, SignedIn};
 use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::people_out::PersonOut;
-use super::reply::{Done, Listed, fault_of};
+use super::reply::{Done, Listed};
 use super::task::run_detached;
 use crate::auth::Caller;
 use crate::change::Change;
@@ -260,8 +260,7 @@ fn not_found() -> ApiError {
 }
 
 fn unknown_user() -> ApiError {
-    let fault = fault_of("user_id", "value_error.unknown_user", "there is no such user");
-    ApiError::Invalid(fault.within(Part::Path))
+    ApiError::not_found("User not found")
 }
 
 /// The routes. Fixed paths come before those with parameters that would match them.

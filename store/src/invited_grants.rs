@@ -54,7 +54,7 @@ impl InvitedGrant {
 }
 
 impl Store {
-    /// Gives a new account what its invitation promised. Left out is what its giver cannot give any more: a server that is no
+    /// Inserts the grants of an invitation for its new account. Left out is what its giver cannot give any more: a server that is no
     /// longer theirs, and grants beyond their quota. Registering does not fail because of that.
     pub(super) async fn give_invited(
         &self,

@@ -36,7 +36,7 @@ test('an alert is an incident: its chart, what ran, notes, and what happened bef
 
   const other = await visit(account, `/alerts/${id}`);
   await page.getByLabel(t.incident.note(), { exact: true }).fill('The disk is <b>slow</b>.');
-  await page.getByRole('button', { name: t.incident.addNote() }).click();
+  await page.locator('form').getByRole('button', { name: t.incident.addNote() }).click();
   for (const one of [page, other])
     await expect(
       one

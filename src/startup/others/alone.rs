@@ -39,7 +39,9 @@ impl Alone {
         };
         // Sessions in the database are leftovers of an earlier process.
         store.forget_sessions().await?;
-        Ok(Self { cluster, seq_at_start: store.audit_head().await?.seq })
+        // A database with an unfinished import may lack the head, and is refused next.
+        let seq_at_start = if store.has_unfinished_import().await? { 0 } else { store.audit_head().await?.seq };
+        Ok(Self { cluster, seq_at_start })
     }
 }
 
