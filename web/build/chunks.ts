@@ -15,10 +15,10 @@ const STYLE = /[?&]type=style|\.css$/;
 const textOf = (id: string) => /\/generated\/messages\/([a-z-]+)\/(\w+)\.ts$/.exec(id);
 
 /**
- * Modules of the interface; the help is a program of its own, and the boot script one file. What both use has a file of its own:
- * a page of the help that found it in the file of the interface would start the interface.
+ * Modules of the interface; the help is a program of its own, and the boot script one file. The help uses none of them: a page
+ * of it that found a function in the file of the interface would start the interface.
  */
-const isOwn = (id: string) => !textOf(id) && !/\/web\/(help|src\/boot\/(boot|requests)|src\/lib\/clipboard)/.test(id);
+const isOwn = (id: string) => !textOf(id) && !/\/web\/(help|src\/boot\/(boot|requests))/.test(id);
 
 export const codeSplitting = {
   groups: [
@@ -31,7 +31,6 @@ export const codeSplitting = {
       priority: 4,
       includeDependenciesRecursively: false,
     },
-    { name: 'clipboard', test: /\/web\/src\/lib\/clipboard/, priority: 5 },
     // Styles that several pages have are one file, which is small.
     { name: 'styles', test: (id: string) => isOwn(id) && STYLE.test(id), minShareCount: 4, priority: 4 },
     // What few pages share is another one, so that a page of charts does not ask for a file for each part of it.

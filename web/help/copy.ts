@@ -1,4 +1,4 @@
-import { copy } from '../src/lib/clipboard.ts';
+// Uses nothing of the interface: see build/chunks.ts.
 
 const SHOWN_MS = 2_000;
 
@@ -13,6 +13,17 @@ export function copyButtons(): void {
     button.textContent = 'Copy';
     button.addEventListener('click', () => void press(button, code));
     block.append(button);
+  }
+}
+
+/** Copies a text that `element` shows; returns whether that worked. Without HTTPS a page has no clipboard: the text is selected. */
+async function copy(text: string, element: HTMLElement): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    getSelection()?.selectAllChildren(element);
+    return document.execCommand('copy');
   }
 }
 

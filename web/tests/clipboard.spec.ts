@@ -12,7 +12,7 @@ test('without HTTPS a key and a line of output are copied all the same', async (
   expect(await page.evaluate(() => [isSecureContext, 'clipboard' in navigator])).toEqual([false, false]);
   await page.getByLabel(t.signIn.usernameOrEmail()).fill(control.account.username);
   await page.getByLabel(t.signIn.password(), { exact: true }).fill(control.account.password);
-  await page.getByRole('button', { name: t.signIn.signIn() }).click();
+  await page.getByRole('button', { name: t.signIn.signIn(), exact: true }).click();
   const search = page.getByRole('searchbox', { name: t.fleet.search() });
   await expect(search).toBeVisible();
 

@@ -138,7 +138,7 @@ test('the browser announces alerts where somebody allowed it, while they look el
 
   await page.getByRole('button', { name: t.notices.turnOn() }).click();
   await expect(page.getByText(t.notices.on())).toBeVisible();
-  expect(await told()).toEqual([`test: ${t.notices.testTitle()}`]);
+  await expect.poll(told).toEqual([`test: ${t.notices.testTitle()}`]);
   await page.goto('/run');
   await expect(navigation(page).getByLabel(t.app.active({ count: 1 }))).toBeVisible();
   await cross(site, account, server, 0.01);

@@ -10,6 +10,9 @@ import { expect, navigation, test as base } from './support/test.ts';
 import { Site } from './support/site.ts';
 import * as t from './support/texts.ts';
 
+/** The pages of this provider ask for them. */
+const FONTS_OF_PROVIDER = 'https://fonts.googleapis.com/';
+
 /** A port that was free a moment ago: the provider has to know where the service is, and the service where the provider is. */
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
@@ -61,7 +64,7 @@ const test = base.extend<{ origins: string[] }, { corp: Corp }>({
     },
     { scope: 'worker', timeout: 120_000 },
   ],
-  origins: async ({ corp, origins }, use) => use([...origins, corp.site.address, corp.issuer]),
+  origins: async ({ corp, origins }, use) => use([...origins, corp.site.address, corp.issuer, FONTS_OF_PROVIDER]),
 });
 
 async function signInAtProvider(page: Page, name: string): Promise<void> {

@@ -21,7 +21,7 @@ test('a first visit leaves nothing in the console', async ({ page }) => {
   page.on('response', (response) => response.status() >= 400 && refused.push(response.url()));
 
   await page.goto('/');
-  await expect(page.getByRole('button', { name: t.app.signIn() })).toBeVisible();
+  await expect(page.getByRole('button', { name: t.app.signIn(), exact: true })).toBeVisible();
 
   expect(refused).toEqual([]);
   // Said of each page without HTTPS.
@@ -71,7 +71,7 @@ test('a stranger sees no outline of what they may not see', async ({ page }) => 
   await expect(page.locator('#outline')).toBeHidden();
 
   release();
-  await expect(page.getByRole('button', { name: t.app.signIn() })).toBeVisible();
+  await expect(page.getByRole('button', { name: t.app.signIn(), exact: true })).toBeVisible();
 });
 
 test('what a page needs is named by the page itself: no file is found late', async ({ page, control }) => {

@@ -14,7 +14,8 @@ export function greens(page: Page): Promise<string[]> {
     };
     const hasText = (element: Element): boolean =>
       [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.nodeValue?.trim());
-    return [...main.querySelectorAll('*')]
+    // Marks of events on a time axis keep their colour: they are of their time.
+    return [...main.querySelectorAll('*:not(.marks *)')]
       .filter((element) => element.checkVisibility() && element.getClientRects().length > 0)
       .filter((element) => {
         const { color, backgroundColor, borderLeftColor, borderLeftWidth } = getComputedStyle(element);

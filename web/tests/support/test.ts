@@ -52,6 +52,8 @@ export const BACK = { timeout: 90_000 };
 
 /** How messages begin that the console has as errors, and that are none of the page's. */
 const HARMLESS = [
+  // Tests run in private windows, where Chromium has no push messages and says so.
+  'Chrome currently does not support the Push API in incognito mode',
   // Answers of 400 and more: the page shows those itself.
   'Failed to load resource',
   // Said of each page without HTTPS, which loses nothing by it: it opens no other page.
@@ -164,7 +166,7 @@ export async function signIn(page: Page, account: Account): Promise<void> {
 export async function fillSignIn(page: Page, account: Account): Promise<void> {
   await page.getByLabel(t.signIn.usernameOrEmail()).fill(account.username);
   await page.getByLabel(t.signIn.password(), { exact: true }).fill(account.password);
-  await page.getByRole('button', { name: t.signIn.signIn() }).click();
+  await page.getByRole('button', { name: t.signIn.signIn(), exact: true }).click();
 }
 
 /** Opens a page as somebody who signed in before: with the cookie that the service gave then. */
