@@ -54,7 +54,7 @@ test('the first account of a service is made before anything else', async ({ pag
 
   await expect(page).toHaveURL(`${alone.origin}/servers/new`);
   await navigation(page).getByRole('link', { name: t.account.title() }).click();
-  await expect(page.getByText(t.account.administrator())).toBeVisible();
+  await expect(page.getByText(t.account.administrator(), { exact: true })).toBeVisible();
 });
 
 test('the first account of a service that others can reach needs the code in its log', async ({ page, origins }) => {
