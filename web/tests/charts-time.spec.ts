@@ -98,7 +98,8 @@ test('arrows and keys move to earlier and later times', async ({ page, control }
   await page.keyboard.press('.');
   await expect.poll(end).toBeGreaterThan(earlier);
   await page.keyboard.press(',');
-  await expect.poll(end).toBe(earlier);
+  // The later range ended at the present, which has moved on by some seconds.
+  await expect.poll(async () => Math.abs((await end()) - earlier)).toBeLessThan(60);
 });
 
 test('a range is typed in words, in English and in German', async ({ page, control }) => {
