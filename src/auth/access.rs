@@ -125,8 +125,10 @@ pub struct Access {
     /// Counts servers that were forgotten.
     forgotten: Arc<AtomicU64>,
     sharing: Arc<RwLock<Arc<Sharing>>>,
-    /// One read of the grants at a time, so that an older one never replaces a newer one.
-    reading: Arc<Mutex<()>>,
+    /// How many changes of the grants there were.
+    changes: Arc<AtomicU64>,
+    /// One read of the grants at a time, so that an older one never replaces a newer one: how many changes it contains.
+    reading: Arc<Mutex<u64>>,
 }
 
 impl Access {
@@ -139,6 +141,7 @@ impl Access {
             servers: Arc::default(),
             forgotten: Arc::default(),
             sharing: Arc::new(RwLock::new(Arc::new(sharing))),
+            changes: Arc::default(),
             reading: Arc::default(),
         })
     }
@@ -209,13 +212,14 @@ impl Access {
     /// Notes that grants or teams have changed. Everybody whose rights are others now gets a notice, so that their sockets
     /// are checked again. If the database is away, the previous grants stay in force until a retry succeeds.
     pub async fn changed(&self) {
-        if let Err(error) = self.read_again().await {
+        let change = self.changes.fetch_add(1, Ordering::SeqCst) + 1;
+        if let Err(error) = self.read_again(change).await {
             tracing::warn!(%error, "cannot read the grants, will retry");
             let access = self.clone();
             tokio::spawn(async move {
                 loop {
                     tokio::time::sleep(READ_AGAIN_AFTER).await;
-                    match access.read_again().await {
+                    match access.read_again(change).await {
                         Ok(()) => break,
                         Err(error) if error.is_busy() => {}
                         Err(error) => tracing::error!(%error, "cannot read the grants, will retry"),
@@ -225,10 +229,16 @@ impl Access {
         }
     }
 
-    async fn read_again(&self) -> Result<(), StoreError> {
-        let _turn = self.reading.lock().await;
+    /// Reads all grants, unless a read that began after this change has ended meanwhile: one serves all who waited for it.
+    async fn read_again(&self, change: u64) -> Result<(), StoreError> {
+        let mut contained = self.reading.lock().await;
+        if *contained >= change {
+            return Ok(());
+        }
+        let changes = self.changes.load(Ordering::SeqCst);
         let sharing = Arc::new(Sharing::new(self.store.grants_and_members().await?));
         let before = std::mem::replace(&mut *self.sharing.write(), sharing.clone());
+        *contained = changes;
         self.tell(sharing.changed_since(&before));
         Ok(())
     }

@@ -10,6 +10,7 @@ use secrecy::SecretString;
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+use super::logins::Logins;
 use super::recovery;
 use super::totp::Secret;
 use super::webauthn::{Challenges, NoRelyingParty, PasskeyError, Purpose, Registration, RelyingParty, Verifier};
@@ -28,6 +29,9 @@ const CHALLENGE_PURPOSE: &[u8] = b"passkey challenges";
 /// and the account's owner mistypes less.
 const MAX_FAILURES: i32 = 10;
 const WITHIN: Duration = Duration::from_secs(15 * 60);
+
+/// How long a proof counts for changes of the ways to sign in, where `--step-up` sets no time.
+const WAYS_IN_STEP_UP: Duration = Duration::from_secs(15 * 60);
 
 /// What an app shows above the codes.
 const ISSUER: &str = "Signalbox";
@@ -143,10 +147,36 @@ impl Factors {
 
     /// Refuses callers who proved too long ago who they are.
     pub fn check_recent(&self, caller: &Caller) -> Result<(), FactorError> {
-        let Some(step_up) = self.step_up else { return Ok(()) };
+        self.step_up.map_or(Ok(()), |step_up| self.check_proved_within(caller, step_up))
+    }
+
+    /// The same for changes of the ways to sign in, also on a service without `--step-up`: nobody may turn a token that they
+    /// found into a way in that lasts.
+    pub fn check_recent_for_ways_in(&self, caller: &Caller) -> Result<(), FactorError> {
+        self.check_proved_within(caller, self.step_up.unwrap_or(WAYS_IN_STEP_UP))
+    }
+
+    fn check_proved_within(&self, caller: &Caller, limit: Duration) -> Result<(), FactorError> {
         let age_ms = self.now().millis_since(caller.proved_at);
-        let is_recent = u128::try_from(age_ms).map_or(true, |age| age < step_up.as_millis());
+        let is_recent = u128::try_from(age_ms).map_or(true, |age| age < limit.as_millis());
         if is_recent { Ok(()) } else { Err(FactorError::StepUpRequired) }
+    }
+
+    /// Returns the caller if they pass a check. They may have proved on another instance what the cache does not know yet: then
+    /// their login is read again. None if it has ended.
+    pub async fn passing(
+        &self,
+        logins: &Logins,
+        caller: Caller,
+        check: fn(&Self, &Caller) -> Result<(), FactorError>,
+    ) -> Result<Option<Caller>, FactorError> {
+        if check(self, &caller).is_ok() {
+            return Ok(Some(caller));
+        }
+        logins.forget(caller.user_id);
+        let Some(caller) = logins.caller(caller.login_id).await? else { return Ok(None) };
+        check(self, &caller)?;
+        Ok(Some(caller))
     }
 
     /// Refuses callers who know only the password of an account that it is not enough for: they must not replace its

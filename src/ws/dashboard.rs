@@ -28,6 +28,7 @@ use super::outlet::{Outlet, Tap};
 use super::{code_of, reason};
 use crate::auth::Caller;
 use crate::auth::access::{Access, AccessError, Action};
+use crate::auth::factors::{FactorError, Factors};
 use crate::auth::logins::Logins;
 use crate::auth::token::{TokenKind, Tokens};
 use crate::clock::Clock;
@@ -93,6 +94,8 @@ pub type Context<F> = ws::WebsocketContext<Dashboard<F>>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Session,
+    /// The session has not proved the second factor that it must have.
+    Factor,
     Server,
     /// The caller may not see the server any more.
     Sight,
@@ -107,6 +110,7 @@ struct Services {
     feeds: Feeds,
     access: Access,
     logins: Logins,
+    factors: Factors,
     tokens: Tokens,
     /// How long before its token expires a dashboard gets a message.
     expiry_notice: Duration,
@@ -123,6 +127,7 @@ impl Services {
             feeds: state.feeds.clone(),
             access: state.accounts.access.clone(),
             logins: state.accounts.logins.clone(),
+            factors: state.accounts.factors.clone(),
             tokens: state.accounts.tokens.clone(),
             expiry_notice: timing.expiry_notice,
             ping_interval: timing.ping_interval,
@@ -273,11 +278,17 @@ impl<F: Feature> Dashboard<F> {
     /// Closes the socket if its login has ended, its server is deleted, or the caller has lost the right to it. The check before
     /// the upgrade may be outdated: by a change before this socket subscribed, or on another instance.
     fn look_again(&mut self, ctx: &mut Context<F>) {
-        let Services { logins, store, access, .. } = &self.services;
-        let (logins, store, access) = (logins.clone(), store.clone(), access.clone());
+        let Services { logins, factors, store, access, .. } = &self.services;
+        let (logins, factors, store, access) = (logins.clone(), factors.clone(), store.clone(), access.clone());
         let (login_id, server) = (self.pass.caller.login_id, self.pass.server);
         let looked = async move {
             let Some(caller) = logins.caller(login_id).await? else { return Ok(Some(End::Session)) };
+            let caller = match factors.passing(&logins, caller, Factors::check_second_factor).await {
+                Ok(Some(caller)) => caller,
+                Ok(None) => return Ok(Some(End::Session)),
+                Err(FactorError::Store(error)) => return Err(error),
+                Err(_) => return Ok(Some(End::Factor)),
+            };
             let Some((server_id, action)) = server else { return Ok(None) };
             if store.owner_of_server(server_id).await?.is_none() {
                 return Ok(Some(End::Server));
@@ -292,6 +303,9 @@ impl<F: Feature> Dashboard<F> {
         ctx.spawn(looked.into_actor(self).map(|outcome: Result<_, StoreError>, dashboard, ctx| match outcome {
             Ok(None) => {}
             Ok(Some(End::Session)) => dashboard.end(close::UNAUTHORIZED, "the session has ended", ctx),
+            Ok(Some(End::Factor)) => {
+                dashboard.end(close::FORBIDDEN, "the session has not proved a second factor", ctx);
+            }
             Ok(Some(End::Server)) => dashboard.end(close::SERVER_DELETED, "the server was deleted", ctx),
             Ok(Some(End::Sight)) => dashboard.end(close::SERVER_DELETED, "the server is not shared any more", ctx),
             Ok(Some(End::Right)) => dashboard.end(close::FORBIDDEN, "the right to this was taken away", ctx),
@@ -334,8 +348,11 @@ impl<F: Feature> Dashboard<F> {
         let Some(claims) = claims.filter(|claims| claims.sub == self.pass.caller.user_id) else {
             return self.end(close::UNAUTHORIZED, "the token is not valid", ctx);
         };
-        let logins = self.services.logins.clone();
-        let found = async move { logins.caller(claims.sid).await };
+        let (logins, factors) = (self.services.logins.clone(), self.services.factors.clone());
+        let found = async move {
+            let Some(caller) = logins.caller(claims.sid).await? else { return Ok(None) };
+            factors.passing(&logins, caller, Factors::check_second_factor).await
+        };
         ctx.spawn(found.into_actor(self).map(move |outcome, dashboard, ctx| match outcome {
             Ok(Some(caller)) => {
                 dashboard.pass.caller = caller;
@@ -346,6 +363,9 @@ impl<F: Feature> Dashboard<F> {
                 dashboard.await_expiry(ctx);
             }
             Ok(None) => dashboard.end(close::UNAUTHORIZED, "the session has ended", ctx),
+            Err(FactorError::SecondFactorRequired) => {
+                dashboard.end(close::FORBIDDEN, "the session has not proved a second factor", ctx);
+            }
             Err(error) => {
                 tracing::error!(%error, "cannot look up a login");
                 dashboard.end(close::OVERLOADED, "try again later", ctx);

@@ -1,7 +1,7 @@
 //! What the provider publishes: its addresses and the keys that it signs with.
 //!
-//! Read when somebody first needs it, so that the service starts although the provider is away. Then it is kept for an
-//! hour; if the provider is away by then, what is known stays in use. A key that is not known yet has the keys read
+//! Read when somebody first needs it, so that the service starts although the provider is away. Then it is kept for
+//! [`FRESH_FOR`]; if the provider is away by then, what is known stays in use until [`USABLE_FOR`]. A key that is not known yet has the keys read
 //! again, but not more often than [`REREAD_AFTER`]: anybody can send a token that names a new key.
 
 use std::sync::Arc;
@@ -18,8 +18,11 @@ use serde::{Deserialize, Serialize};
 
 use super::http::{AskError, Http};
 
-/// For how long what the provider publishes is not read again.
-const FRESH_FOR: Duration = Duration::from_secs(60 * 60);
+/// For how long what the provider publishes is not read again. A key that it withdraws is trusted for that long.
+const FRESH_FOR: Duration = Duration::from_secs(10 * 60);
+
+/// For how long what was read is used while the provider is away.
+const USABLE_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// For how long a provider that gave no answer is not asked again.
 const AWAY_FOR: Duration = Duration::from_secs(3);
@@ -134,7 +137,7 @@ impl Provider {
         if let Some(known) = self.fresh() {
             return Ok(known);
         }
-        let old = self.known.lock().clone();
+        let old = self.known.lock().clone().filter(|known| known.read_at.elapsed() < USABLE_FOR);
         if let Some(error) = self.is_away() {
             return old.ok_or(error);
         }

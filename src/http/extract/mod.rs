@@ -87,6 +87,11 @@ where
         return Err(ApiError::Invalid(faults));
     };
 
+    // A body may take many seconds, in which the caller may have been signed out, disabled or demoted.
+    let identity = match B::CONTENT_TYPE {
+        Some(_) => S::identify(state, &request).await?,
+        None => identity,
+    };
     let subject = S::authorize(state, identity, path, &request).await?;
     Ok(Checked { subject, query, body, state: State::clone(state) })
 }

@@ -65,6 +65,33 @@ impl<S: Subject<Identity = Caller>> Subject for Recent<S> {
     }
 }
 
+/// As `S`, with a proof of identity that is recent, also on a service without `--step-up`: for changes of the ways to sign in.
+#[derive(Debug, Clone)]
+pub struct Fresh<S>(pub S);
+
+impl<S: Subject<Identity = Caller>> Subject for Fresh<S> {
+    type Identity = Caller;
+    type Path = S::Path;
+
+    fn identify(state: &State, request: &HttpRequest) -> impl Future<Output = Result<Caller, ApiError>> {
+        S::identify(state, request)
+    }
+
+    fn check_headers(request: &HttpRequest) -> Result<(), Faults> {
+        S::check_headers(request)
+    }
+
+    async fn authorize(state: &State, caller: Caller, path: S::Path, request: &HttpRequest) -> Result<Self, ApiError> {
+        let subject = S::authorize(state, caller.clone(), path, request).await?;
+        checked(state, caller, Factors::check_recent_for_ways_in).await?;
+        Ok(Self(subject))
+    }
+
+    fn document(op: &mut DefaultOperationRaw) {
+        S::document(op);
+    }
+}
+
 /// Refuses callers whose proof of identity is too old.
 pub async fn check_recent(state: &State, caller: &Caller) -> Result<(), ApiError> {
     checked(state, caller.clone(), Factors::check_recent).await.map(|_| ())

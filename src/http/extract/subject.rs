@@ -287,20 +287,14 @@ pub async fn find_caller(state: &State, token: &str) -> Result<(Caller, Timestam
     Ok((caller, expires_at))
 }
 
-/// Returns the caller if they pass. They may have proved on another instance what the cache does not know yet.
+/// Returns the caller if they pass this check.
 pub(super) async fn checked(
     state: &State,
     caller: Caller,
     check: fn(&Factors, &Caller) -> Result<(), FactorError>,
 ) -> Result<Caller, ApiError> {
-    let accounts = &state.accounts;
-    if check(&accounts.factors, &caller).is_ok() {
-        return Ok(caller);
-    }
-    accounts.logins.forget(caller.user_id);
-    let caller = accounts.logins.caller(caller.login_id).await?.ok_or(ApiError::code(ErrorCode::TokenRevoked))?;
-    check(&accounts.factors, &caller)?;
-    Ok(caller)
+    let caller = state.accounts.factors.passing(&state.accounts.logins, caller, check).await?;
+    caller.ok_or(ApiError::code(ErrorCode::TokenRevoked))
 }
 
 async fn find_unproved(state: &State, token: &str) -> Result<(Caller, Timestamp), ApiError> {

@@ -57,8 +57,8 @@ pub struct TotpOut {
 /// until then, another request replaces the secret. Answers 400 `bad_request` if an app is set up, and 403
 /// `step_up_required` if this session has not proved the second factor that the account has.
 #[api_v2_operation(tags(Authentication), operation_id = "begin_totp")]
-pub async fn begin_totp(ask: Checked<Recent<Unproved<SignedIn>>>) -> Result<Json<TotpOut>, ApiError> {
-    let Recent(Unproved(SignedIn { caller, .. })) = ask.subject;
+pub async fn begin_totp(ask: Checked<Fresh<Unproved<SignedIn>>>) -> Result<Json<TotpOut>, ApiError> {
+    let Fresh(Unproved(SignedIn { caller, .. })) = ask.subject;
     let factors = &ask.state.accounts.factors;
     factors.check_may_change(&caller).await?;
     let setup = factors.begin_totp(&caller).await?;
@@ -84,9 +84,9 @@ pub struct RecoveryCodesOut {
 /// From now on, signing in with the password takes a code too. A wrong code is 400 `invalid_credentials`.
 #[api_v2_operation(tags(Authentication), operation_id = "confirm_totp")]
 pub async fn confirm_totp(
-    ask: Checked<Recent<Unproved<SignedIn>>, NoQuery, extract::Json<ConfirmIn>>,
+    ask: Checked<Fresh<Unproved<SignedIn>>, NoQuery, extract::Json<ConfirmIn>>,
 ) -> Result<Json<RecoveryCodesOut>, ApiError> {
-    let Recent(Unproved(SignedIn { caller, actor })) = ask.subject;
+    let Fresh(Unproved(SignedIn { caller, actor })) = ask.subject;
     let extract::Json(ConfirmIn { otp: Otp(code) }) = ask.body;
     let accounts = &ask.state.accounts;
     accounts.factors.check_may_change(&caller).await?;

@@ -95,9 +95,9 @@ fn base64url(bytes: &[u8]) -> String {
 /// second factor that the account has.
 #[api_v2_operation(tags(Authentication), operation_id = "begin_passkey")]
 pub async fn begin_registration(
-    ask: Checked<Recent<Unproved<SignedIn>>>,
+    ask: Checked<Fresh<Unproved<SignedIn>>>,
 ) -> Result<Json<RegistrationOptionsOut>, ApiError> {
-    let Recent(Unproved(SignedIn { caller, .. })) = ask.subject;
+    let Fresh(Unproved(SignedIn { caller, .. })) = ask.subject;
     let factors = &ask.state.accounts.factors;
     let rp_id = factors.verifier().map_err(FactorError::from)?.relying_party.id.clone();
     factors.check_may_change(&caller).await?;
@@ -158,9 +158,9 @@ impl From<Passkey> for PasskeyOut {
 /// Takes what `navigator.credentials.create` returned. A passkey signs you in without the password, and is a second factor.
 #[api_v2_operation(tags(Authentication), operation_id = "create_passkey")]
 pub async fn register(
-    ask: Checked<Recent<Unproved<SignedIn>>, NoQuery, extract::Json<PasskeyIn>>,
+    ask: Checked<Fresh<Unproved<SignedIn>>, NoQuery, extract::Json<PasskeyIn>>,
 ) -> Result<CreatedJson<PasskeyOut>, ApiError> {
-    let Recent(Unproved(SignedIn { caller, actor })) = ask.subject;
+    let Fresh(Unproved(SignedIn { caller, actor })) = ask.subject;
     let extract::Json(PasskeyIn { name: Name(name), credential }) = ask.body;
     let accounts = &ask.state.accounts;
     accounts.factors.check_may_change(&caller).await?;
@@ -184,8 +184,8 @@ pub async fn list(ask: Checked<Unproved<SignedIn>>) -> Result<Listed<PasskeyOut>
 ///
 /// Answers 403 `step_up_required` if this session has not proved the second factor that the account has.
 #[api_v2_operation(tags(Authentication), operation_id = "delete_passkey")]
-pub async fn remove(ask: Checked<Recent<CallerAt<IdPath>>>) -> Result<Done, ApiError> {
-    let Recent(CallerAt { caller, actor, path }) = ask.subject;
+pub async fn remove(ask: Checked<Fresh<CallerAt<IdPath>>>) -> Result<Done, ApiError> {
+    let Fresh(CallerAt { caller, actor, path }) = ask.subject;
     let accounts = &ask.state.accounts;
     accounts.factors.check_may_change(&caller).await?;
     let is_removed = ask.state.store.remove_passkey(caller.user_id, path.id.0, actor).await?;
