@@ -345,6 +345,7 @@ impl Accounts {
             user_agent: origin.user_agent.chars().take(MAX_USER_AGENT).collect(),
             address: origin.address,
             means,
+            proved_at: now,
             now,
         };
         let pair = self.pair(user_id, new.id, new.refresh_token, now)?;

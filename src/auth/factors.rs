@@ -126,6 +126,11 @@ impl Factors {
         self.clock.now()
     }
 
+    /// How long a proof of identity counts, if that is bounded.
+    pub fn step_up(&self) -> Option<Duration> {
+        self.step_up
+    }
+
     /// The verifier of passkeys, if the service has a name that they can be bound to.
     pub fn verifier(&self) -> Result<&Verifier, NoRelyingParty> {
         self.verifier.as_deref().map_err(|reason| *reason)

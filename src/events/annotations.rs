@@ -1,5 +1,7 @@
 //! Annotations: deploys and notes, which people and programs write on servers.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
@@ -58,20 +60,26 @@ pub enum AnnotationError {
 }
 
 impl ServerEvents {
-    /// Writes an annotation on these servers of an owner. Returns the events of those that still exist.
+    /// Writes an annotation on these servers, each with its owner, for a user. Returns the events of those that still exist.
     pub async fn annotate(
         &self,
-        owner_id: Uuid,
-        server_ids: &[Uuid],
+        writer_id: Uuid,
+        servers: &[(Uuid, Uuid)],
         annotation: Annotation,
         actor: Actor,
     ) -> Result<Vec<ServerEvent>, AnnotationError> {
         let at = self.time_of(&annotation)?;
-        self.writers.take(owner_id).ok_or(AnnotationError::TooMany)?;
+        // The pace of who writes: a guest must not use up the owner's.
+        self.writers.take(writer_id).ok_or(AnnotationError::TooMany)?;
         let detail = detail(&annotation, &actor);
-        let event = |id: &Uuid| NewServerEvent::new(*id, annotation.kind.word(), at, detail.clone());
-        let entry = Entry::new(action::EVENT_CREATE, owner_id, actor).detail(recorded(&annotation, server_ids.len()));
-        Ok(self.store.annotate(server_ids.iter().map(event).collect(), entry).await?)
+        let event = |(id, _): &(Uuid, Uuid)| NewServerEvent::new(*id, annotation.kind.word(), at, detail.clone());
+        let mut of_owner: BTreeMap<Uuid, usize> = BTreeMap::new();
+        servers.iter().for_each(|(_, owner_id)| *of_owner.entry(*owner_id).or_default() += 1);
+        let entry = |(owner_id, servers): (Uuid, usize)| {
+            Entry::new(action::EVENT_CREATE, owner_id, actor.clone()).detail(recorded(&annotation, servers))
+        };
+        let entries = of_owner.into_iter().map(entry).collect();
+        Ok(self.store.annotate(servers.iter().map(event).collect(), entries).await?)
     }
 
     /// Deletes an annotation of a server. Returns whether it existed.

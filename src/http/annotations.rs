@@ -132,8 +132,8 @@ impl ServerPath for AnnotationPath {
 pub async fn annotate(
     ask: Checked<OnServer<Respond, IdPath>, NoQuery, extract::Json<AnnotationIn>>,
 ) -> Result<CreatedJson<ServerEventOut>, ApiError> {
-    let (OnServer { access, actor, .. }, extract::Json(input)) = (ask.subject, ask.body);
-    let written = write(ask.state, access.owner_id(), vec![access.server_id()], input.into(), actor).await?;
+    let (OnServer { access, caller, actor, .. }, extract::Json(input)) = (ask.subject, ask.body);
+    let written = write(ask.state, caller.user_id, vec![access], input.into(), actor).await?;
     let only = written.into_iter().next().ok_or_else(|| ApiError::not_found("Server not found"))?;
     Ok(CreatedJson(only.into()))
 }
@@ -153,10 +153,9 @@ pub async fn annotate_many(
     };
     let none = "No server is selected: set server_ids, a tag that at least one server has, or all";
     let selected = select(&ask.state, &caller, selection, Action::Respond, none).await?;
-    let server_ids = selected.into_iter().map(ServerAccess::server_id).collect();
     let AnnotationsIn { kind, text, at, version, url, .. } = input;
     let annotation = AnnotationIn { kind, text, at, version, url };
-    let written = write(ask.state, caller.user_id, server_ids, annotation.into(), actor).await?;
+    let written = write(ask.state, caller.user_id, selected, annotation.into(), actor).await?;
     Ok(CreatedJson(written.into_iter().map(ServerEventOut::from).collect()))
 }
 
@@ -176,12 +175,13 @@ pub async fn delete(ask: Checked<OnServer<Respond, AnnotationPath>>) -> Result<D
 
 async fn write(
     state: State,
-    owner_id: Uuid,
-    server_ids: Vec<Uuid>,
+    writer_id: Uuid,
+    servers: Vec<ServerAccess>,
     annotation: Annotation,
     actor: Actor,
 ) -> Result<Vec<ServerEvent>, ApiError> {
-    run_detached(async move { Ok(state.events.annotate(owner_id, &server_ids, annotation, actor).await?) }).await
+    let servers: Vec<(Uuid, Uuid)> = servers.into_iter().map(|it| (it.server_id(), it.owner_id())).collect();
+    run_detached(async move { Ok(state.events.annotate(writer_id, &servers, annotation, actor).await?) }).await
 }
 
 impl From<AnnotationError> for ApiError {

@@ -317,6 +317,7 @@ impl From<StoreError> for ApiError {
                 let detail = format!("{MAX_INVITATIONS} invitations are open: revoke one, or wait until one expires");
                 Self::Refused { code: ErrorCode::QuotaExceeded, detail: detail.into() }
             }
+            StoreError::NotAdministrator => Self::code(ErrorCode::Forbidden),
             StoreError::LastAdministrator => Self::code(ErrorCode::LastAdmin),
             StoreError::OwnsServers => Self::code(ErrorCode::OwnsServers),
             StoreError::NoRecipient => Self::not_found("There is no account for the servers"),

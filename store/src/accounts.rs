@@ -129,7 +129,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::LastAdministrator`] when no enabled administrator would remain.
+    /// [`StoreError::LastAdministrator`] when no enabled administrator would remain, and [`StoreError::NotAdministrator`] when
+    /// the actor is none any more.
     pub async fn change_account(
         &self,
         id: Uuid,
@@ -140,6 +141,7 @@ impl Store {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             lock_administrators(&transaction).await?;
+            expect_administrator(&transaction, &actor).await?;
             let Some(old) = user::Entity::find_by_id(id).lock_exclusive().one(&transaction).await? else {
                 return Ok(None);
             };
@@ -178,7 +180,8 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError::LastAdministrator`] when no enabled administrator would remain, [`StoreError::OwnsServers`] when it has
-    /// servers and nobody gets them, and [`StoreError::NoRecipient`] when the account that should get them does not exist.
+    /// servers and nobody gets them, [`StoreError::NoRecipient`] when the account that should get them does not exist, and
+    /// [`StoreError::NotAdministrator`] when the actor deletes another's account and is no administrator any more.
     pub async fn delete_account(
         &self,
         deletion: AccountDeletion<'_>,
@@ -188,6 +191,9 @@ impl Store {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             lock_administrators(&transaction).await?;
+            if actor.user_id != Some(user_id) {
+                expect_administrator(&transaction, &actor).await?;
+            }
             let mut both = lock_users(&transaction, [Some(user_id), servers_to]).await?;
             let Some(gone) = both.remove(&user_id) else { return Ok(None) };
             if verified_hash.is_some_and(|hash| hash != gone.password_hash) {
@@ -270,6 +276,14 @@ fn actions(old: &User, new: &User) -> impl Iterator<Item = &'static str> {
 pub(super) async fn lock_administrators(transaction: &impl ConnectionTrait) -> Result<(), StoreError> {
     claim::Entity::find_by_id(ADMINISTRATOR.to_owned()).lock_exclusive().one(transaction).await?;
     Ok(())
+}
+
+/// Checks, under the lock, whether a user who acts is still an administrator: between the check of the request and this
+/// transaction somebody may have disabled or demoted them, here or on another instance. An operator on the machine needs no account.
+pub(super) async fn expect_administrator(transaction: &impl ConnectionTrait, actor: &Actor) -> Result<(), StoreError> {
+    let Some(user_id) = actor.user_id else { return Ok(()) };
+    let found = user::Entity::find_by_id(user_id).one(transaction).await?;
+    if found.as_ref().is_some_and(administers) { Ok(()) } else { Err(StoreError::NotAdministrator) }
 }
 
 async fn expect_another_administrator(transaction: &impl ConnectionTrait, than: Uuid) -> Result<(), StoreError> {

@@ -20,21 +20,29 @@ pub const MAX_ANNOTATIONS: u64 = 1_000;
 const IN_ANNOTATIONS: &str = "kind IN ('deploy', 'note')";
 
 impl Store {
-    /// Writes annotations of servers that exist, at most one of each server, and omits the others. Returns what was written. The
-    /// entry is about all of them; of a single one it names the event.
-    pub async fn annotate(&self, new: Vec<NewServerEvent>, entry: Entry) -> Result<Vec<ServerEvent>, StoreError> {
+    /// Writes annotations of servers that exist, at most one of each server, and omits the others. Returns what was written.
+    /// Each owner of servers has an entry, which is about all of theirs; of a single event the entry names it.
+    pub async fn annotate(
+        &self,
+        new: Vec<NewServerEvent>,
+        entries: Vec<Entry>,
+    ) -> Result<Vec<ServerEvent>, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             let held = hold(&transaction, new.iter().map(|event| event.server_id)).await?;
             let known = new.iter().filter(|event| held.contains(&event.server_id)).cloned();
             let written = insert(&transaction, known.collect()).await?;
-            let entry = match written.as_slice() {
-                [] => return Ok(written),
-                [only] => entry.clone().on_server(only.server_id).target(only.id),
-                [_, ..] => entry.clone(),
-            };
+            if written.is_empty() {
+                return Ok(written);
+            }
             trim(&transaction, &held).await?;
-            record_in(&transaction, entry).await?;
+            for entry in &entries {
+                let entry = match (written.as_slice(), entries.as_slice()) {
+                    ([only], [_]) => entry.clone().on_server(only.server_id).target(only.id),
+                    _ => entry.clone(),
+                };
+                record_in(&transaction, entry).await?;
+            }
             transaction.commit().await?;
             Ok(written)
         })

@@ -86,6 +86,7 @@ impl StoreError {
             | Self::RegistrationClosed
             | Self::InvitationInvalid
             | Self::TooManyInvitations
+            | Self::NotAdministrator
             | Self::LastAdministrator
             | Self::OwnsServers
             | Self::NoRecipient

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
-use super::accounts::lock_administrators;
+use super::accounts::{expect_administrator, lock_administrators};
 use super::audit_log::record_in;
 use super::{Invitation, Page, PageRequest, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
@@ -48,7 +48,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::TooManyInvitations`] when [`MAX_INVITATIONS`] are open.
+    /// [`StoreError::TooManyInvitations`] when [`MAX_INVITATIONS`] are open, and [`StoreError::NotAdministrator`] when the actor
+    /// is none any more.
     pub async fn create_invitation(&self, new: NewInvitation, actor: Actor) -> Result<Invitation, StoreError> {
         let row = Invitation {
             id: Uuid::now_v7(),
@@ -64,6 +65,7 @@ impl Store {
             let transaction = self.write.begin().await?;
             // One at a time, so that several cannot exceed the limit together.
             lock_administrators(&transaction).await?;
+            expect_administrator(&transaction, &actor).await?;
             let expired = invitation::Column::ExpiresAt.lte(row.created_at);
             invitation::Entity::delete_many().filter(expired).exec(&transaction).await?;
             if invitation::Entity::find().count(&transaction).await? >= MAX_INVITATIONS {

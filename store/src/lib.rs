@@ -232,6 +232,9 @@ pub enum StoreError {
     /// Too many invitations are open.
     #[error("{MAX_INVITATIONS} invitations are open")]
     TooManyInvitations,
+    /// The caller was an administrator when the request began, and is none any more.
+    #[error("the caller is no administrator any more")]
+    NotAdministrator,
     /// No enabled administrator would remain.
     #[error("the service needs an administrator who can sign in")]
     LastAdministrator,

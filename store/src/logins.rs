@@ -34,6 +34,8 @@ pub struct NewLogin {
     pub address: String,
     /// By which means they signed in.
     pub means: Means,
+    /// When they proved who they are: now, or when the identity provider last asked them.
+    pub proved_at: Timestamp,
     /// The present time.
     pub now: Timestamp,
 }
@@ -274,7 +276,7 @@ pub(super) async fn insert_with(
         user_agent: new.user_agent.clone(),
         address: new.address.clone(),
         means: new.means.word().to_owned(),
-        proved_at: now,
+        proved_at: new.proved_at.into(),
         second_factor: new.means.has_second_factor(),
     };
     let row = login.clone().into_active_model().reset_all();

@@ -359,3 +359,18 @@ async fn a_manager_reads_the_audit_entries_of_the_server() {
     shared.grant_server("manager", json!([])).await;
     assert_eq!(shared.by_guest("GET", &log).expect(200).await, all);
 }
+
+#[actix_web::test]
+async fn what_a_guest_writes_on_a_server_stands_in_its_owners_audit_log() {
+    let shared = Shared::start().await;
+    shared.grant_server("responder", json!(null)).await;
+    let note = json!({ "kind": "note", "text": "by a guest", "server_ids": [shared.site.server_id] });
+
+    shared.by_guest("POST", "/events").json(note).expect(201).await;
+
+    let entries = shared.by_owner("GET", "/audit?action=event.create").expect(200).await;
+    let found = (&entries[0]["username"], &entries[0]["server_id"]);
+    assert_eq!(found, (&json!(shared.guest.username), &json!(shared.site.server_id)));
+    let of_the_guest = shared.by_guest("GET", "/audit?action=event.create").expect(200).await;
+    assert_eq!(of_the_guest, json!([]));
+}

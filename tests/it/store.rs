@@ -54,6 +54,7 @@ async fn login(store: &Store) -> (Uuid, Uuid) {
         user_agent: String::new(),
         address: String::new(),
         means: Means::Password,
+        proved_at: at(0),
         now: at(0),
     };
     assert!(store.create_login(&new, &user.password_hash).await.unwrap().is_some());

@@ -39,6 +39,7 @@ fn login(user_id: Uuid, sid: &str) -> ProviderLogin {
         user_agent: "a browser".to_owned(),
         address: "192.0.2.1".to_owned(),
         means: Means::Provider,
+        proved_at: now,
         now,
     };
     ProviderLogin { login, sid: Some(sid.to_owned()) }

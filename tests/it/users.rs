@@ -1,6 +1,9 @@
 //! What administrators do to accounts: list, disable, promote and delete them.
 
 use serde_json::{Value, json};
+use signalbox::audit::Actor;
+use signalbox::store::{AccountDeletion, AccountPatch, StoreError};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use uuid::Uuid;
 
 use crate::support::dashboard::{Dashboard, Pass};
@@ -269,4 +272,68 @@ async fn an_account_shows_nothing_secret() {
         "username",
     ];
     assert_eq!(keys_of(&listed[0]), fields);
+}
+
+/// Sends all but the last byte of an administrator's request that would undo what happens to them meanwhile.
+async fn held(service: &TestService, by: &Account) -> tokio::net::TcpStream {
+    let body = r#"{"disabled":false,"is_admin":true}"#;
+    let head = format!(
+        "PUT /api/v1/users/{} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n",
+        by.id,
+        service.address,
+        by.token,
+        body.len()
+    );
+    let mut stream = tokio::net::TcpStream::connect(service.address).await.unwrap();
+    stream.write_all(format!("{head}{}", &body[..body.len() - 1]).as_bytes()).await.unwrap();
+    stream
+}
+
+#[actix_web::test]
+async fn a_request_that_was_held_back_is_that_of_the_caller_as_they_are_at_its_end() {
+    for (change_to, expected) in
+        [(json!({"disabled": true}), "HTTP/1.1 401"), (json!({"is_admin": false}), "HTTP/1.1 403")]
+    {
+        let service = TestService::start().await;
+        let (admin, eve) = (service.register("admin").await, service.register("eve").await);
+        change(&service, &admin, eve.id, json!({"is_admin": true})).expect(200).await;
+        let mut request = held(&service, &eve).await;
+        // The service has read what was sent when a later request on another connection is answered.
+        service.client.get("/users").bearer(&eve.token).expect(200).await;
+
+        change(&service, &admin, eve.id, change_to.clone()).expect(200).await;
+        request.write_all(b"}").await.unwrap();
+
+        let mut answer = [0; 12];
+        in_time("the answer", request.read_exact(&mut answer)).await.unwrap();
+        assert_eq!(String::from_utf8_lossy(&answer), expected, "{change_to}");
+        let found = users(&service, &admin, "?search=eve").await;
+        assert!(found[0]["disabled"] == true || found[0]["is_admin"] == false, "{found:?}");
+    }
+}
+
+#[actix_web::test]
+async fn a_transaction_of_somebody_who_is_no_administrator_any_more_changes_nothing() {
+    let service = TestService::start().await;
+    let (admin, eve) = (service.register("admin").await, service.register("eve").await);
+    let store = &service.state.store;
+    let actor = |account: &Account| Actor {
+        user_id: Some(account.id),
+        username: account.username.as_str().into(),
+        login_id: None,
+        address: String::new(),
+    };
+    let promote = AccountPatch { is_admin: Some(true), is_disabled: None };
+
+    let changed = store.change_account(eve.id, promote, actor(&eve)).await;
+    let deletion = AccountDeletion { user_id: admin.id, servers_to: None, verified_hash: None };
+    let deleted = store.delete_account(deletion, actor(&eve)).await;
+    let own = AccountDeletion { user_id: eve.id, servers_to: None, verified_hash: None };
+
+    assert!(matches!(changed, Err(StoreError::NotAdministrator)), "{changed:?}");
+    assert!(matches!(deleted, Err(StoreError::NotAdministrator)), "{deleted:?}");
+    assert!(store.delete_account(own, actor(&eve)).await.unwrap().is_some());
+    let promoted = store.change_account(admin.id, promote, Actor::command_line()).await.unwrap();
+    assert!(promoted.is_some_and(|user| user.is_admin));
 }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{Identity, Oidc};
 use crate::audit::Actor;
 use crate::auth::account::{AccountError, Accounts, Origin, TokenPair};
-use crate::store::{FirstSignIn, IdentityLink, Means, NewUser, ProviderLogin, StoreError, User};
+use crate::store::{FirstSignIn, IdentityLink, Means, NewLogin, NewUser, ProviderLogin, StoreError, User};
 
 /// How often a sign-in begins again because another one of the same person, or of the same name, came first.
 const MAX_ATTEMPTS: usize = 5;
@@ -85,7 +85,7 @@ impl Accounts {
         origin: Origin,
     ) -> Result<Option<(User, TokenPair)>, SignInError> {
         let (login, pair) = self.begin_login(user_id, "", Means::Provider, origin)?;
-        let login = ProviderLogin { login, sid: person.sid.clone() };
+        let login = self.provider_login(login, person);
         let user = self.store.sign_in_by_identity(identity_id, &person.to_store(), &login).await?;
         Ok(user.map(|user| (user, pair)))
     }
@@ -106,12 +106,23 @@ impl Accounts {
             password_hash: String::new(),
         };
         let (login, pair) = self.begin_login(new.id, &new.username, Means::Provider, origin)?;
-        let login = ProviderLogin { login, sid: person.sid.clone() };
+        let login = self.provider_login(login, person);
         match self.store.join_by_identity(&new, &person.to_store(), &login).await? {
             FirstSignIn::Created(user) => Ok(Some((*user, pair))),
             FirstSignIn::EmailTaken => Err(SignInError::EmailTaken),
             FirstSignIn::Exists => Ok(None),
         }
+    }
+
+    /// The login of a person. With `--step-up` it counts as proved when the provider last asked them who they are: a provider
+    /// that remembers a browser sends it back without asking anybody. One that does not say when has proved nothing.
+    fn provider_login(&self, login: NewLogin, person: &Identity) -> ProviderLogin {
+        let proved_at = match (self.factors.step_up(), person.auth_time) {
+            (None, _) => login.now,
+            (Some(_), Some(seconds)) => login.now.min(Timestamp::from_millis(seconds.saturating_mul(1_000))),
+            (Some(_), None) => Timestamp::from_millis(0),
+        };
+        ProviderLogin { login: NewLogin { proved_at, ..login }, sid: person.sid.clone() }
     }
 
     /// Links a person to the account of a login.

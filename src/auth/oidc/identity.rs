@@ -38,6 +38,8 @@ pub struct Identity {
     pub groups: Vec<String>,
     /// The provider's name of its session.
     pub sid: Option<String>,
+    /// When the provider last asked them who they are, in seconds since the epoch.
+    pub auth_time: Option<i64>,
 }
 
 impl Identity {
@@ -65,6 +67,7 @@ impl Identity {
             username: username_of(text("preferred_username"), local_part),
             full_name: full_name_of(text("name").unwrap_or_default()),
             groups: claim(groups).map(groups_of).unwrap_or_default(),
+            auth_time: token.get("auth_time").and_then(Value::as_i64),
             sid: token.get("sid").and_then(Value::as_str).filter(|sid| !sid.is_empty()).map(str::to_owned),
         }
     }

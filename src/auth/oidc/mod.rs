@@ -13,8 +13,10 @@ mod identity;
 mod logout_token;
 mod provider;
 mod settings;
+mod spent;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use openidconnect::core::{CoreAuthenticationFlow, CoreClient, CoreClientAuthMethod, CoreTokenResponse};
 use openidconnect::{
@@ -42,9 +44,14 @@ use check::{check, payload_of};
 use http::{AskError, Http};
 use logout_token::Expected;
 use provider::{Known, Provider, ProviderError};
+use spent::Spent;
 
 /// The most sign-ins that wait for the provider at the same time; each holds an answer of some kilobytes.
 const MAX_ASKING: usize = 32;
+
+/// Messages about the end of sessions that are checked at the same time. They have places of their own, so that nobody holds
+/// up a logout with sign-ins.
+const MAX_LOGOUTS: usize = 8;
 
 /// The longest code that is sent on, and the longest answer that is read from an address.
 const MAX_CODE: usize = 4_000;
@@ -121,7 +128,9 @@ struct Inner {
     http: Arc<Http>,
     provider: Provider,
     sealer: AttemptSealer,
+    spent: Spent,
     asking: Semaphore,
+    logouts: Semaphore,
 }
 
 impl Oidc {
@@ -146,7 +155,9 @@ impl Oidc {
             secret: client_secret,
             http,
             sealer: AttemptSealer::new(secret)?,
+            spent: Spent::default(),
             asking: Semaphore::new(MAX_ASKING),
+            logouts: Semaphore::new(MAX_LOGOUTS),
             config,
         })))
     }
@@ -161,25 +172,30 @@ impl Oidc {
         &self.0.config
     }
 
-    fn turn(&self) -> Result<SemaphorePermit<'_>, OidcError> {
-        self.0.asking.try_acquire().map_err(|_| OidcError::Busy)
+    fn turn(places: &Semaphore) -> Result<SemaphorePermit<'_>, OidcError> {
+        places.try_acquire().map_err(|_| OidcError::Busy)
     }
 
-    /// Begins a sign-in, or the link to the account of a login.
+    /// Begins a sign-in, or the link to the account of a login. The provider should ask people again whom it asked longer than
+    /// `max_age` ago.
     pub async fn begin(
         &self,
         redirect_uri: String,
         return_to: String,
         link: Option<Uuid>,
+        max_age: Option<Duration>,
         now: Timestamp,
     ) -> Result<Beginning, OidcError> {
-        let _turn = self.turn()?;
+        let _turn = Self::turn(&self.0.asking)?;
         let known = self.0.provider.known().await?;
         let client = self.client(&known, redirect_uri.clone())?;
         let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
         let mut request = client
             .authorize_url(CoreAuthenticationFlow::AuthorizationCode, CsrfToken::new_random, Nonce::new_random)
             .set_pkce_challenge(challenge);
+        if let Some(max_age) = max_age {
+            request = request.set_max_age(max_age);
+        }
         for scope in self.scopes(&known) {
             request = request.add_scope(scope);
         }
@@ -210,7 +226,7 @@ impl Oidc {
 
     /// Finishes a sign-in: redeems the code and checks everything that comes of it.
     pub async fn finish(&self, attempt: &Attempt, returned: Returned, now: Timestamp) -> Result<Identity, OidcError> {
-        let _turn = self.turn()?;
+        let _turn = Self::turn(&self.0.asking)?;
         let known = self.0.provider.known().await?;
         // Before anything is sent to anybody: the code may be from another provider, which wants it redeemed here.
         let is_from_it = match &returned.iss {
@@ -225,6 +241,9 @@ impl Oidc {
         }
         let code = returned.code.filter(|code| !code.is_empty() && code.len() <= MAX_CODE);
         let code = code.ok_or_else(|| untrusted("the browser brings no code"))?;
+        if !self.0.spent.take(&attempt.state, now) {
+            return Err(OidcError::Unknown);
+        }
         let client = self.client(&known, attempt.redirect_uri.clone())?;
         let tokens = self.redeem(&client, code, attempt).await?;
         let nonce = Nonce::new(attempt.nonce.clone());
@@ -243,7 +262,7 @@ impl Oidc {
         token: &str,
         now: Timestamp,
     ) -> Result<Result<LogoutNotice, LogoutError>, OidcError> {
-        let _turn = self.turn()?;
+        let _turn = Self::turn(&self.0.logouts)?;
         let known = self.0.provider.known().await?;
         let read = |known: &Known| {
             let expected = Expected {

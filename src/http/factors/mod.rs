@@ -15,7 +15,7 @@ use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
 use super::extract::field::Shown;
 use super::extract::given::Given;
-use super::extract::{self, Checked, NoQuery, Recent, SignedIn, Unproved};
+use super::extract::{self, Checked, Fresh, NoQuery, SignedIn, Unproved};
 use super::path::at;
 use super::reply::{Done, fault_of};
 use super::task::run_detached;

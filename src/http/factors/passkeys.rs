@@ -14,7 +14,7 @@ use crate::http::auth::{TokenPairOut, shown};
 use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::Name;
-use crate::http::extract::{self, Anyone, CallerAt, Checked, IdPath, NoQuery, Recent, SignedIn, Unproved};
+use crate::http::extract::{self, Anyone, CallerAt, Checked, Fresh, IdPath, NoQuery, SignedIn, Unproved};
 use crate::http::field_out::{Id, TimeOut};
 use crate::http::refresh_cookie::{Browser, WithCookie};
 use crate::http::reply::{Done, Listed};

@@ -127,7 +127,8 @@ pub async fn start(ask: Checked<Navigation, StartQuery>) -> Result<Redirect, Api
     let redirect_uri = format!("{}{API}/auth/oidc/callback", navigation.base(&state)?);
     let return_to = ask.query.return_to.map_or_else(|| "/".to_owned(), |LocalPage(page)| page);
     let now = state.accounts.tokens.now();
-    Ok(match oidc.begin(redirect_uri, return_to, link, now).await {
+    let max_age = state.accounts.factors.step_up();
+    Ok(match oidc.begin(redirect_uri, return_to, link, max_age, now).await {
         Ok(begun) => {
             let name = navigation.cookie_name(&state, &begun.state);
             let cookie = navigation.cookie(&state, name, begun.sealed, LIFETIME_SECONDS);

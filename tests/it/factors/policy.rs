@@ -196,14 +196,45 @@ async fn sharing_and_accounts_need_a_recent_proof() {
 }
 
 #[actix_web::test]
-async fn by_default_no_proof_is_ever_too_old() {
+async fn by_default_only_changes_of_the_ways_to_sign_in_need_a_recent_proof() {
     let service = TestService::start().await;
     let ada = service.register("ada").await;
     let server = service.server(&ada, "web-1").await.to_string();
     let old = service.sign_in(&ada).await;
     execute(&service, "UPDATE logins SET proved_at = 0").await;
 
-    assert_eq!(guarded(&service, &old, &server).await, [400, 201, 201, 200, 101]);
+    assert_eq!(guarded(&service, &old, &server).await, [400, 201, 201, 403, 101]);
+    let nothing = "019aa0b8-7d1c-7e3a-9c61-0d5f8f3f2b10";
+    for call in [
+        service.client.post("/auth/totp"),
+        service.client.post("/auth/totp/confirm").json(json!({"otp": "000000"})),
+        service.client.delete(format!("/auth/passkeys/{nothing}")),
+    ] {
+        call.bearer(&old.token).expect_error(403, "step_up_required").await;
+    }
+    let prove = service.client.post("/auth/step-up").bearer(&old.token).json(json!({"password": PASSWORD}));
+    prove.expect(200).await;
+    service.client.post("/auth/totp").bearer(&old.token).expect(200).await;
+}
+
+#[actix_web::test]
+async fn a_socket_is_not_renewed_by_a_session_without_the_second_factor() {
+    let service = TestService::start_with(|config| config.second_factor = SecondFactorPolicy::All).await;
+    let ada = service.register("ada").await;
+    add_passkey(&service, &ada).await;
+    let weak = service.sign_in(&ada).await;
+    let bearer = format!("Bearer {}", ada.token);
+    let open =
+        async || Socket::connect(service.address, "/api/v1/ws/fleet", &[("Authorization", &bearer)]).await.unwrap();
+    let (mut renewed, mut kept) = (open().await, open().await);
+
+    renewed.send(json!({"type": "auth", "token": weak.token}).to_string().into()).await;
+    kept.send(json!({"type": "auth", "token": ada.token}).to_string().into()).await;
+
+    assert_eq!(renewed.close_code().await, 4403);
+    // Whose renewal is right stays open until the session ends.
+    service.client.post("/auth/logout").bearer(&ada.token).expect(200).await;
+    assert_eq!(kept.close_code().await, 4401);
 }
 
 #[actix_web::test]

@@ -321,3 +321,37 @@ async fn sign_in_by(fake: &Fake, key: &Key) -> Page {
     let token = key.sign(&fake.claims(&begun));
     fake.come_back(&mut browser, &begun, &token).await
 }
+
+#[actix_web::test]
+async fn a_browser_that_keeps_its_cookie_has_the_provider_asked_once() {
+    let fake = Fake::start().await;
+    let mut browser = Browser::new();
+    let begun = fake.begin(&mut browser).await;
+    let kept = browser.jar.clone();
+    fake.script(|script| script.token = Some(Answer::Status(400)));
+
+    for _ in 0..5 {
+        browser.jar = kept.clone();
+        fake.call_back(&mut browser, &[("code", "any"), ("state", &begun.state)]).await;
+    }
+
+    assert_eq!(fake.script.lock().token_requests.len(), 1);
+}
+
+#[actix_web::test]
+async fn a_sign_in_is_as_recent_a_proof_as_the_providers_question() {
+    let fake = Fake::start_with(|config| config.step_up = Some(std::time::Duration::from_secs(600))).await;
+    let now = signalbox_protocol::Timestamp::now().as_seconds();
+    let mut browser = Browser::new();
+    assert_eq!(fake.begin(&mut browser).await.page.parameter("max_age"), "600");
+
+    for (asked_at, expected) in [(json!(now - 30), 201), (json!(now - 601), 403), (json!(null), 403)] {
+        let mut browser = Browser::new();
+        let page = fake.sign_in(&mut browser, |claims| claims["auth_time"] = asked_at.clone()).await;
+        assert_eq!(page.location.as_deref(), Some("/"));
+        let token = fake.token(&browser).await;
+        let team = json!({ "name": format!("team {asked_at}") });
+        let answer = fake.service.client.post("/teams").bearer(&token).json(team).send().await;
+        assert_eq!(answer.status, expected, "{asked_at}");
+    }
+}

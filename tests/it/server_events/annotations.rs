@@ -211,7 +211,7 @@ async fn an_account_that_writes_without_end_is_refused_and_a_server_keeps_the_ne
     let extra = NewServerEvent::new(site.server_id, "note", Timestamp::now(), json!({ "text": "extra" }));
     let actor = signalbox::audit::Actor::command_line();
     let entry = signalbox::audit::Entry::new("event.create", Uuid::nil(), actor);
-    site.service.state.store.annotate(vec![extra], entry).await.unwrap();
+    site.service.state.store.annotate(vec![extra], vec![entry]).await.unwrap();
 
     assert!(text_of(&refused["detail"]).contains("1000"), "{refused}");
     let kept = site.service.client.get(format!("{}?limit=1", site.events_path())).bearer(&site.owner.token);
