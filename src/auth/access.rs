@@ -229,7 +229,7 @@ impl Access {
         }
     }
 
-    /// Reads all grants, unless a read that began after this change has ended meanwhile: one serves all who waited for it.
+    /// Reads all grants, unless a read that began after this change has ended by now: one serves all who waited for it.
     async fn read_again(&self, change: u64) -> Result<(), StoreError> {
         let mut contained = self.reading.lock().await;
         if *contained >= change {

@@ -274,7 +274,7 @@ async fn an_account_shows_nothing_secret() {
     assert_eq!(keys_of(&listed[0]), fields);
 }
 
-/// Sends all but the last byte of an administrator's request that would undo what happens to them meanwhile.
+/// Sends all but the last byte of an administrator's request that would undo what happens to them.
 async fn held(service: &TestService, by: &Account) -> tokio::net::TcpStream {
     let body = r#"{"disabled":false,"is_admin":true}"#;
     let head = format!(
