@@ -4,6 +4,7 @@ import { LANGUAGES } from '#messages/languages';
 import * as m from '#messages/palette';
 import type { Server } from '../api/types';
 import { places } from '../frame/keys';
+import { refusal } from '../lib/access';
 import { theme } from '../lib/theme.svelte';
 import { written } from '../pages/fleet/choice';
 import { lengthWords } from '../pages/alerts/silence';
@@ -32,6 +33,8 @@ export interface Entry {
   /** The address is opened by the browser: it is none of the interface's pages. */
   isExternal?: boolean;
   act?: () => void;
+  /** Why the caller may not; choosing it says so. */
+  refused?: string;
 }
 
 export interface Found extends Entry {
@@ -165,9 +168,11 @@ interface Target {
 
 function done(asked: Asked, target: Target): Entry {
   const what = target.tag === null ? target.name : m.tag({ tag: target.tag });
+  const refused = target.server && refusal(target.server, asked.kind === 'run' ? 'commands' : 'respond');
+  const why = refused ? { refused, note: refused } : {};
   if (asked.kind === 'run') {
     const query = new URLSearchParams(target.server ? { server: target.server.id } : { tag: target.tag ?? '' });
-    return { group: 'actions', icon: 'terminal', text: m.runOn({ what }), href: `/run?${query}` };
+    return { group: 'actions', icon: 'terminal', text: m.runOn({ what }), href: `/run?${query}`, ...why };
   }
   const minutes = asked.minutes ?? SILENCE_MINUTES;
   return {
@@ -175,6 +180,7 @@ function done(asked: Asked, target: Target): Entry {
     icon: 'moon',
     text: m.silence({ what, length: lengthWords(minutes) }),
     act: () => void silence({ what, serverId: target.server?.id ?? null, tag: target.tag, minutes }),
+    ...why,
   };
 }
 
