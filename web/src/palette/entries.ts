@@ -90,6 +90,7 @@ function pageEntries(): Entry[] {
     page('/account/security', m.security(), 'lock'),
     page('/account/notifications', m.notifications(), 'send'),
     page('/account/silences', m.silences(), 'moon'),
+    page('/account/teams', m.teams(), 'user'),
     page('/account/audit', m.audit(), 'history'),
     page('/account/about', m.about(), 'info'),
     { ...page('/help', m.documents(), 'help'), isExternal: true },
@@ -131,6 +132,16 @@ function serverEntry(server: Server): Entry {
     note: [server.host, ...server.tags].filter(Boolean).join(' · '),
     beside: [server.host, ...server.tags],
     href: addressOf(server.id, ''),
+  };
+}
+
+/** Who can do what on a server: a dialog of its page. */
+function shareEntry(server: Server): Entry {
+  return {
+    group: 'here',
+    icon: 'user',
+    text: m.share({ server: server.name }),
+    href: `${addressOf(server.id, '')}?share=1`,
   };
 }
 
@@ -225,7 +236,12 @@ export interface Offer {
 export function offer(typed: string, servers: readonly Server[], hereId: string | null, means: Means): Offer {
   const here = servers.find((server) => server.id === hereId) ?? null;
   const listed = pageEntries();
-  const fixed = [...(here ? tabEntries(here, true) : []), ...listed, ...otherPages(listed), ...actionEntries(means)];
+  const fixed = [
+    ...(here ? [...tabEntries(here, true), shareEntry(here)] : []),
+    ...listed,
+    ...otherPages(listed),
+    ...actionEntries(means),
+  ];
   if (typed.trim() === '') {
     const groups = grouped(fixed.map((entry) => ({ ...entry, score: 0, at: [] })));
     return { groups, more: 0 };

@@ -52,6 +52,7 @@ export class ServerView {
   /** Milliseconds between the last two samples; null until there were two. */
   intervalMs = $state<number | null>(null);
 
+  #asked = 0;
   readonly #sharedAlerts: SharedAlerts;
   #socket = $state.raw<Socket | null>(null);
   #listeners = new Set<(sample: Snapshot) => void>();
@@ -109,7 +110,10 @@ export class ServerView {
 
   /** Reads the server again: after it was changed, or its agent connected. */
   async reload(): Promise<void> {
-    this.server = await take(api.GET('/api/v1/servers/{id}', { params: { path: { id: this.id } } }));
+    const asked = ++this.#asked;
+    const server = await take(api.GET('/api/v1/servers/{id}', { params: { path: { id: this.id } } }));
+    // Of several questions the last one has the newest answer, whichever comes first.
+    if (asked === this.#asked) this.server = server;
   }
 
   /** Calls with each sample as it arrives. Call what it gives when you are done. */
