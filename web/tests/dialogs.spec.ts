@@ -27,6 +27,36 @@ const dialogs: Dialog[] = [
   { name: 'a new key', path: '/servers/SERVER/keys', open: press(t.keys.create()) },
   { name: 'a revocation', path: '/servers/SERVER/keys', open: press(t.keys.revokeTitle({ name: '' }).trim()) },
   { name: 'a deletion', path: '/servers/SERVER/settings', open: press(t.settings.deleteServer()) },
+  { name: 'who has access', path: '/servers/SERVER', open: press(t.server.share()) },
+  {
+    name: 'a new grant',
+    path: '/servers/SERVER',
+    open: async (page) => {
+      await press(t.server.share())(page);
+      await within(page).getByRole('button', { name: t.share.give() }).click();
+      await within(page).getByRole('radio', { name: t.access.operator() }).check();
+    },
+  },
+  {
+    name: 'an end of access',
+    path: '/servers/SERVER',
+    open: async (page) => {
+      await press(t.server.share())(page);
+      await within(page)
+        .getByRole('button', { name: t.like(t.share.endOf({ subject: '{}', where: '{}' })) })
+        .first()
+        .click();
+      await expect(within(page)).toHaveCount(2);
+    },
+  },
+  { name: 'whom to ask', path: '/servers/SHARED', open: press(t.server.access()) },
+  { name: 'a new team', path: '/account/teams', open: press(t.teams.create()) },
+  {
+    name: 'another name of a team',
+    path: '/account/teams',
+    open: press(t.like(t.teams.renameOf({ team: '{}' }))),
+  },
+  { name: 'a deletion of a team', path: '/account/teams', open: press(t.like(t.teams.removeOf({ team: '{}' }))) },
   { name: 'a time of the charts', path: '/servers/SERVER', open: press(t.overview.custom()) },
   {
     name: 'a restart of a container',

@@ -8,6 +8,11 @@ const OPENING_MS = 400;
 /** Hundreds may come at once: they are shown together. */
 const TOGETHER_MS = 50;
 
+/** The worst first, then the newest. */
+export function worstFirst(a: Alert, b: Alert): number {
+  return ORDER[a.severity] - ORDER[b.severity] || b.triggered_at.localeCompare(a.triggered_at);
+}
+
 /** What is wrong now: the caller's alerts that are not resolved, as they change. Watched while somebody is signed in. */
 class LiveAlerts {
   /** What is shown; what is known may be a moment ahead of it. */
@@ -19,11 +24,7 @@ class LiveAlerts {
   #listeners = new Set<(alert: Alert) => void>();
 
   /** The worst first, then the newest. */
-  readonly unresolved = $derived(
-    [...this.#open.values()].sort(
-      (a, b) => ORDER[a.severity] - ORDER[b.severity] || b.triggered_at.localeCompare(a.triggered_at),
-    ),
-  );
+  readonly unresolved = $derived([...this.#open.values()].sort(worstFirst));
   /** Those that nobody has acknowledged. */
   readonly active = $derived(this.unresolved.filter((alert) => alert.status === 'active'));
 

@@ -95,8 +95,7 @@ export class Row {
   /** Takes what the list says of it. */
   replace(server: Server): void {
     const { server: before } = this;
-    const isSame = before.updated_at === server.updated_at && before.agent?.connected_at === server.agent?.connected_at;
-    if (!isSame) this.server = server;
+    if (!isSame(before, server)) this.server = server;
     // The socket knows better where it has spoken.
     if (!this.reading) this.status = server.status;
   }
@@ -302,6 +301,17 @@ class Fleet {
     if (this.#reading) this.#isOutdated = true;
     else void this.load();
   }
+}
+
+/** Whether a list says the same of a server as one before it: of what it is, of its agent, and of what the caller is for it. */
+function isSame(before: Server, server: Server): boolean {
+  return (
+    before.updated_at === server.updated_at &&
+    before.agent?.connected_at === server.agent?.connected_at &&
+    before.role === server.role &&
+    before.rights?.join() === server.rights?.join() &&
+    before.owner?.id === server.owner?.id
+  );
 }
 
 /** How far the service's clock is behind this page's: a server that is online was seen just now. */

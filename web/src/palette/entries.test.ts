@@ -6,8 +6,17 @@ vi.hoisted(() => {
   globalThis.matchMedia = () => ({ matches: false, addEventListener: () => undefined }) as unknown as MediaQueryList;
 });
 
-const server = (name: string, tags: string[] = []) =>
-  ({ id: `id-${name}`, name, host: `${name}.example`, tags }) as unknown as Server;
+const ALL: Server['rights'] = ['containers', 'commands', 'logs', 'terminal'];
+const server = (name: string, tags: string[] = [], role: Server['role'] = 'owner') =>
+  ({
+    id: `id-${name}`,
+    name,
+    host: `${name}.example`,
+    tags,
+    owner: { id: 'a', username: 'ada' },
+    role,
+    rights: role === 'owner' ? ALL : [],
+  }) as unknown as Server;
 const means = { signOut: vi.fn(), showKeys: vi.fn() };
 const servers = [server('db-1', ['db']), server('db-2', ['db']), server('web-1', ['web'])];
 
@@ -42,6 +51,19 @@ test('a run is an address that names its servers', () => {
   const entries = offer('run db-1', servers, null, means).groups.flatMap((group) => group.entries);
 
   expect(entries[0]?.href).toBe('/run?server=id-db-1');
+});
+
+test('what the caller may not do on a shared server is offered with the reason', () => {
+  const shared = [server('db-9', [], 'viewer')];
+
+  const refused = ['run db-9', 'silence db-9'].map(
+    (typed) => offer(typed, shared, null, means).groups.flatMap((group) => group.entries)[0]?.refused,
+  );
+
+  expect(refused).toEqual([
+    'Needs the right to run commands. Ask ada, who owns db-9.',
+    'Needs the role of a responder. Ask ada, who owns db-9.',
+  ]);
 });
 
 test('a server and a part of it lead there', () => {

@@ -4,6 +4,7 @@ import { LANGUAGES } from '#messages/languages';
 import * as m from '#messages/palette';
 import type { Server } from '../api/types';
 import { places } from '../frame/keys';
+import { refusal } from '../lib/access';
 import { theme } from '../lib/theme.svelte';
 import { written } from '../pages/fleet/choice';
 import { lengthWords } from '../pages/alerts/silence';
@@ -32,6 +33,8 @@ export interface Entry {
   /** The address is opened by the browser: it is none of the interface's pages. */
   isExternal?: boolean;
   act?: () => void;
+  /** Why the caller may not; choosing it says so. */
+  refused?: string;
 }
 
 export interface Found extends Entry {
@@ -87,6 +90,7 @@ function pageEntries(): Entry[] {
     page('/account/security', m.security(), 'lock'),
     page('/account/notifications', m.notifications(), 'send'),
     page('/account/silences', m.silences(), 'moon'),
+    page('/account/teams', m.teams(), 'user'),
     page('/account/audit', m.audit(), 'history'),
     page('/account/about', m.about(), 'info'),
     { ...page('/help', m.documents(), 'help'), isExternal: true },
@@ -131,6 +135,16 @@ function serverEntry(server: Server): Entry {
   };
 }
 
+/** Who can do what on a server: a dialog of its page. */
+function shareEntry(server: Server): Entry {
+  return {
+    group: 'here',
+    icon: 'user',
+    text: m.share({ server: server.name }),
+    href: `${addressOf(server.id, '')}?share=1`,
+  };
+}
+
 /** The parts of a server's page. */
 function tabEntries(server: Server, isHere: boolean): Entry[] {
   return tabs.map((tab) => ({
@@ -165,9 +179,11 @@ interface Target {
 
 function done(asked: Asked, target: Target): Entry {
   const what = target.tag === null ? target.name : m.tag({ tag: target.tag });
+  const refused = target.server && refusal(target.server, asked.kind === 'run' ? 'commands' : 'respond');
+  const why = refused ? { refused, note: refused } : {};
   if (asked.kind === 'run') {
     const query = new URLSearchParams(target.server ? { server: target.server.id } : { tag: target.tag ?? '' });
-    return { group: 'actions', icon: 'terminal', text: m.runOn({ what }), href: `/run?${query}` };
+    return { group: 'actions', icon: 'terminal', text: m.runOn({ what }), href: `/run?${query}`, ...why };
   }
   const minutes = asked.minutes ?? SILENCE_MINUTES;
   return {
@@ -175,6 +191,7 @@ function done(asked: Asked, target: Target): Entry {
     icon: 'moon',
     text: m.silence({ what, length: lengthWords(minutes) }),
     act: () => void silence({ what, serverId: target.server?.id ?? null, tag: target.tag, minutes }),
+    ...why,
   };
 }
 
@@ -219,7 +236,12 @@ export interface Offer {
 export function offer(typed: string, servers: readonly Server[], hereId: string | null, means: Means): Offer {
   const here = servers.find((server) => server.id === hereId) ?? null;
   const listed = pageEntries();
-  const fixed = [...(here ? tabEntries(here, true) : []), ...listed, ...otherPages(listed), ...actionEntries(means)];
+  const fixed = [
+    ...(here ? [...tabEntries(here, true), shareEntry(here)] : []),
+    ...listed,
+    ...otherPages(listed),
+    ...actionEntries(means),
+  ];
   if (typed.trim() === '') {
     const groups = grouped(fixed.map((entry) => ({ ...entry, score: 0, at: [] })));
     return { groups, more: 0 };

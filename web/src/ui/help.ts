@@ -29,6 +29,7 @@ export const helpTopics = {
   quotas: { page: 'operate/limits#quotas-of-an-account', about: m.quotas },
   audit: { page: 'operate/service#the-audit-log', about: m.audit },
   setup: { page: 'start#3-create-the-first-account', about: m.setup },
+  sharing: { page: 'guides/sharing', about: m.sharing },
   accounts: { page: 'operate/accounts', about: m.accounts },
   noSignIn: { page: 'operate/troubleshooting#i-cannot-sign-in', about: m.noSignIn },
   noConnection: {
@@ -59,7 +60,14 @@ const OF_PAGES: Record<string, HelpTopic> = {
 
 const OF_PARTS: Record<string, Record<string, HelpTopic>> = {
   alerts: { thresholds: 'thresholds', silences: 'silences' },
-  account: { notifications: 'channels', silences: 'silences', audit: 'audit', security: 'noSignIn', about: 'api' },
+  account: {
+    notifications: 'channels',
+    silences: 'silences',
+    teams: 'sharing',
+    audit: 'audit',
+    security: 'noSignIn',
+    about: 'api',
+  },
   servers: {
     overview: 'metrics',
     containers: 'containers',

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
-import type { Site } from './site.ts';
+import type { Account, ManagedServer, Site } from './site.ts';
 import { enter, expect, type Control } from './test.ts';
 import * as t from './texts.ts';
 
@@ -68,6 +68,10 @@ export const signedIn: Shown[] = [
   { path: '/account/security', ready: (page) => page.getByText(t.security.thisOne(), { exact: true }) },
   { path: '/account/notifications', ready: button(t.channels.remove({ name: 'on-call' })) },
   { path: '/account/silences', ready: button(t.silences.change()) },
+  {
+    path: '/account/teams',
+    ready: (page) => page.getByRole('button', { name: t.like(t.teams.renameOf({ team: '{}' })) }).first(),
+  },
   { path: '/account/audit', ready: (page) => page.getByRole('row').nth(1) },
   { path: '/account/about', ready: heading(t.account.thisService()) },
   { path: '/wall', ready: (page) => page.getByRole('heading', { level: 2 }).first() },
@@ -77,6 +81,10 @@ export const signedIn: Shown[] = [
   { path: '/servers/AWAY', ready: (page) => page.getByText(t.server.offline(), { exact: true }).first() },
   { path: '/servers/AWAY/containers', ready: (page) => page.getByText(t.server.offline(), { exact: true }).first() },
   { path: '/servers/AWAY/commands', ready: (page) => page.getByText(t.server.offline(), { exact: true }).first() },
+  { path: '/servers/SHARED/commands', ready: heading(t.access.notAllowed()) },
+  { path: '/servers/SHARED/alerts', ready: button(t.alertList.acknowledge()) },
+  { path: '/servers/SHARED/keys', ready: button(t.keys.create()) },
+  { path: '/servers/SHARED/settings', ready: button(t.settings.deleteServer()) },
   ofServer('', canvas),
   ofServer('/containers', (page) => page.getByRole('searchbox')),
   ofServer('/logs?source=file&path=LOG', (page) => page.getByText(t.liveLog.live(), { exact: true })),
@@ -102,7 +110,7 @@ export const open: Shown[] = [
   { path: '/help/reference/flags', ready: (page) => page.getByRole('heading', { level: 1 }) },
 ];
 
-type Things = Record<'SERVER' | 'ALERT' | 'BATCH' | 'LOG' | 'VIEW' | 'BOARD' | 'AWAY', string>;
+type Things = Record<'SERVER' | 'ALERT' | 'BATCH' | 'LOG' | 'VIEW' | 'BOARD' | 'AWAY' | 'SHARED', string>;
 
 /** Something of everything, made once for an account. */
 const things = new Map<Control, Promise<Things>>();
@@ -148,7 +156,31 @@ async function make(site: Site, { account, server, logs }: Control): Promise<Thi
     VIEW: view.id,
     BOARD: board.id,
     AWAY: away.id,
+    SHARED: await shareAll(site, account, server),
   };
+}
+
+/** Shares a server with a team, and lets somebody share one of theirs, which is returned: what is disabled is on its pages. */
+async function shareAll(site: Site, account: Account, server: ManagedServer): Promise<string> {
+  const colleague = await site.account();
+  const grant = (by: Account, body: object) => site.call('POST', '/grants', by.token, body);
+  const team = await site.call<{ id: string }>('POST', '/teams', account.token, {
+    name: site.unique('On call at night'),
+  });
+  await site.call('PUT', `/teams/${team.id}/members/${colleague.username}`, account.token);
+  await grant(account, { subject: { team_id: team.id }, scope: { tag: 'lab' }, role: 'responder' });
+  const { username } = colleague;
+  await grant(account, { subject: { username }, scope: { server_id: server.id }, role: 'operator', rights: ['logs'] });
+  const theirs = await site.server(colleague, 'database-of-a-colleague', ['lab', 'shared']);
+  await site.agent(colleague, theirs, '--commands', 'on');
+  const rule = { metric_type: 'memory', comparison: 'gt', threshold_value: 0.01 };
+  await site.call('POST', '/alerts/thresholds', colleague.token, { ...rule, server_id: theirs.id });
+  await site.until(async () => {
+    const open = await site.call<unknown[]>('GET', `/alerts?server_id=${theirs.id}`, colleague.token);
+    return open.length > 0;
+  }, 'the alert of the colleague is open');
+  await grant(colleague, { subject: { username: account.username }, scope: { server_id: theirs.id }, role: 'viewer' });
+  return theirs.id;
 }
 
 /** Its address, with things of an account in it. */
@@ -156,7 +188,7 @@ export async function address(path: string, site: Site, of: Control): Promise<st
   const making = things.get(of) ?? make(site, of);
   things.set(of, making);
   const made = await making;
-  return path.replace(/\b(SERVER|ALERT|BATCH|LOG|VIEW|BOARD|AWAY)\b/g, (word) => made[word as keyof Things]);
+  return path.replace(/\b(SERVER|ALERT|BATCH|LOG|VIEW|BOARD|AWAY|SHARED)\b/g, (word) => made[word as keyof Things]);
 }
 
 /** Opens a page as somebody who has all that, and waits until it is whole. */

@@ -2,6 +2,7 @@
 // better one without it.
 import { speak, translated, type Rich } from '../../src/text/catalogue.ts';
 
+export * as access from '#messages/access';
 export * as account from '#messages/account';
 export * as addServer from '#messages/addServer';
 export * as alertList from '#messages/alertList';
@@ -45,7 +46,9 @@ export * as severity from '#messages/severity';
 export * as signIn from '#messages/signIn';
 export * as silences from '#messages/silences';
 export * as status from '#messages/status';
+export * as share from '#messages/share';
 export * as sharing from '#messages/sharing';
+export * as teams from '#messages/teams';
 export * as terminal from '#messages/terminal';
 export * as thresholds from '#messages/thresholds';
 export * as timeline from '#messages/timeline';

@@ -9,15 +9,17 @@ import { bodyOf, type Input } from './input';
 import { tellIfNobody } from './nobody';
 import { condition } from './words';
 
-/** All thresholds of the caller, and what can be done to one. */
+/** All thresholds of the caller, or those of one server that is shared with them, and what can be done to one. */
 export class ThresholdList {
-  readonly all = new Loaded<Threshold[]>(() =>
-    takeAll((offset, limit) =>
-      takePage(api.GET('/api/v1/alerts/thresholds', { params: { query: { limit, offset } } })),
-    ),
-  );
+  readonly all: Loaded<Threshold[]>;
 
-  constructor() {
+  constructor(serverId: string | null = null) {
+    const of = serverId === null ? {} : { server_id: serverId };
+    this.all = new Loaded(() =>
+      takeAll((offset, limit) =>
+        takePage(api.GET('/api/v1/alerts/thresholds', { params: { query: { limit, offset, ...of } } })),
+      ),
+    );
     void this.all.load();
   }
 

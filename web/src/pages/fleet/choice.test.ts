@@ -11,6 +11,7 @@ test('a bare address shows everything by name, in the view that was used last', 
     search: '',
     status: null,
     tags: [],
+    of: null,
     sort: 'name',
     isReversed: false,
     isGrouped: false,
@@ -18,11 +19,12 @@ test('a bare address shows everything by name, in the view that was used last', 
 });
 
 test('an address says it all', () => {
-  expect(choice('view=table&q=web+1&status=offline&tags=eu,blue&sort=cpu&order=reversed&group=tag')).toEqual({
+  expect(choice('view=table&q=web+1&status=offline&tags=eu,blue&of=shared&sort=cpu&order=reversed&group=tag')).toEqual({
     view: 'table',
     search: 'web 1',
     status: 'offline',
     tags: ['eu', 'blue'],
+    of: 'shared',
     sort: 'cpu',
     isReversed: true,
     isGrouped: true,
@@ -30,7 +32,7 @@ test('an address says it all', () => {
 });
 
 test('what an address cannot mean is as if it were not there', () => {
-  expect(choice('view=list&status=asleep&sort=colour&order=up&tags=,')).toEqual(choice(''));
+  expect(choice('view=list&status=asleep&of=nobody&sort=colour&order=up&tags=,')).toEqual(choice(''));
 });
 
 describe('tags in an address', () => {

@@ -47,6 +47,8 @@ export interface Choice {
   status: ServerStatus | null;
   /** A server must have all of them. */
   tags: string[];
+  /** Whose: the caller's own, or those that others share with them. */
+  of: 'mine' | 'shared' | null;
   sort: SortKey;
   /** Against the order that is usual for it: names from Z, the least busy first. */
   isReversed: boolean;
@@ -56,11 +58,13 @@ export interface Choice {
 /** `usual`: the view where the address names none. */
 export function choiceOf(query: URLSearchParams, usual: View): Choice {
   const view = query.get('view');
+  const of = query.get('of');
   return {
     view: view === 'cards' || view === 'table' ? view : usual,
     search: query.get('q') ?? '',
     status: statuses.find((status) => status === query.get('status')) ?? null,
     tags: tagsOf(query.get('tags')),
+    of: of === 'mine' || of === 'shared' ? of : null,
     sort: sortKeys.find((key) => key === query.get('sort')) ?? 'name',
     isReversed: query.get('order') === 'reversed',
     isGrouped: query.get('group') === 'tag',
@@ -69,7 +73,7 @@ export function choiceOf(query: URLSearchParams, usual: View): Choice {
 
 /** Whether something is left out. */
 export function isNarrowed(choice: Choice): boolean {
-  return choice.search.trim() !== '' || choice.status !== null || choice.tags.length > 0;
+  return choice.search.trim() !== '' || choice.status !== null || choice.of !== null || choice.tags.length > 0;
 }
 
 /** What the address says of some tags. A tag may have a comma in it. */

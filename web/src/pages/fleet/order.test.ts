@@ -53,7 +53,18 @@ function row(name: string, given: Given = {}): Listed {
   };
 }
 
-const nothing = { search: '', status: null, tags: [] };
+const nothing = { search: '', status: null, tags: [], of: null };
+
+test('ones own servers, and those of others', () => {
+  const own = row('web-1');
+  const shared: Listed = { ...row('db-1'), server: { ...row('db-1').server, role: 'viewer' } };
+  const of = (wanted: 'mine' | 'shared' | null) =>
+    [own, shared].filter((one) => fits(one, { ...nothing, of: wanted })).map(({ server }) => server.name);
+
+  expect(of('mine')).toEqual(['web-1']);
+  expect(of('shared')).toEqual(['db-1']);
+  expect(of(null)).toEqual(['web-1', 'db-1']);
+});
 
 describe('a search', () => {
   const web = row('web-1', { host: 'web.example.org', description: 'Shop front', tags: ['EU', 'blue'] });

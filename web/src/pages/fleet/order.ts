@@ -22,8 +22,9 @@ const SEVERITY: Record<Alert['severity'], number> = { critical: 3, warning: 2, i
 const STATUS: Record<ServerStatus, number> = { offline: 2, pending: 1, online: 0 };
 
 /** Whether a server fits: each word stands in its name, host, description or a tag. */
-export function fits(row: Listed, choice: Pick<Choice, 'search' | 'status' | 'tags'>): boolean {
+export function fits(row: Listed, choice: Pick<Choice, 'search' | 'status' | 'tags' | 'of'>): boolean {
   if (choice.status !== null && row.status !== choice.status) return false;
+  if (choice.of !== null && (row.server.role === 'owner') !== (choice.of === 'mine')) return false;
   if (!choice.tags.every((tag) => row.server.tags.includes(tag))) return false;
   const words = choice.search.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return true;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Batch, BatchResult } from '../../api/types';
-import { countOf, filtered, grouped, kept, lineOf, unfinished } from './results';
+import { countOf, filtered, grouped, isOfPolicy, kept, lineOf, unfinished } from './results';
 
 function result(command_id: string, fields: Partial<BatchResult> = {}): BatchResult {
   return {
@@ -69,5 +69,18 @@ describe('results of a batch', () => {
     expect(countOf(counts, 'all')).toBe(36);
     expect(filtered([result('a'), result('b', { status: 'lost' })], 'failed').length).toBe(1);
     expect(unfinished([result('a'), result('b', { status: 'skipped' })]).length).toBe(1);
+  });
+
+  it('know what a line of the policy would change', () => {
+    const refused = result('a', {
+      status: 'failed',
+      error: { code: 'agent_refused', detail: 'this agent runs no commands' },
+    });
+
+    expect(isOfPolicy(refused, ['metrics'])).toBe(true);
+    expect(isOfPolicy(refused, undefined)).toBe(true);
+    // It runs those of others.
+    expect(isOfPolicy(refused, ['metrics', 'commands'])).toBe(false);
+    expect(isOfPolicy(result('b', { error: { code: 'agent_offline', detail: 'away' } }), [])).toBe(false);
   });
 });

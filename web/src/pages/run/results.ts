@@ -77,6 +77,11 @@ export function kept(older: BatchResult[], newer: BatchResult[]): BatchResult[] 
   });
 }
 
+/** Whether an agent's policy refused, which a line on its server changes. One that runs commands for others refuses a person. */
+export function isOfPolicy(result: BatchResult, capabilities: readonly string[] | undefined): boolean {
+  return result.error?.code === 'agent_refused' && !capabilities?.includes('commands');
+}
+
 /** Those that it did not succeed on: to be run again. */
 export function unfinished(results: BatchResult[]): BatchResult[] {
   return results.filter((result) => ['failed', 'timed_out', 'lost', 'cancelled', 'skipped'].includes(result.status));

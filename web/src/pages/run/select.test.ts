@@ -2,9 +2,16 @@ import { describe, expect, it } from 'vitest';
 import type { Server, ServerStatus } from '../../api/types';
 import { choices, found, tagsOf, toggled } from './select';
 
-function entry(name: string, tags: string[], status: ServerStatus = 'online', capabilities = ['metrics', 'commands']) {
+function entry(
+  name: string,
+  tags: string[],
+  status: ServerStatus = 'online',
+  capabilities = ['metrics', 'commands'],
+  rights = ['commands'],
+) {
   const agent = status === 'pending' ? null : { capabilities };
-  return { server: { id: name, name, host: `${name}.lan`, tags, agent } as unknown as Server, status };
+  const standing = { owner: { id: 'a', username: 'ada' }, role: 'operator', rights };
+  return { server: { id: name, name, host: `${name}.lan`, tags, agent, ...standing } as unknown as Server, status };
 }
 
 const all = choices([
@@ -13,6 +20,7 @@ const all = choices([
   entry('db', ['eu'], 'offline'),
   entry('new', [], 'pending'),
   entry('closed', ['web'], 'online', ['metrics']),
+  entry('shared', [], 'online', ['metrics', 'commands'], ['logs']),
 ]);
 
 describe('what can be picked', () => {
@@ -23,12 +31,20 @@ describe('what can be picked', () => {
       ['closed', 'policy'],
       ['db', 'offline'],
       ['new', 'pending'],
+      ['shared', 'right'],
     ]);
+  });
+
+  it('says whom to ask where the caller may not', () => {
+    expect(all.find((choice) => choice.name === 'shared')?.refused).toBe(
+      'Needs the right to run commands. Ask ada, who owns shared.',
+    );
+    expect(all[0]?.refused).toBeNull();
   });
 
   it('finds by words of name, host and tags', () => {
     expect(found(all, 'EU web').map((choice) => choice.name)).toEqual(['web-10']);
-    expect(found(all, ' ').length).toBe(5);
+    expect(found(all, ' ').length).toBe(6);
   });
 
   it('counts for a tag only those that can be picked', () => {

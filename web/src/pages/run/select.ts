@@ -1,4 +1,5 @@
 import type { Server, ServerStatus } from '../../api/types';
+import { refusal } from '../../lib/access';
 import { unable, type Unable } from '../server/commands/unable';
 
 /** A server that may be picked; or why it cannot be. */
@@ -8,6 +9,8 @@ export interface Choice {
   host: string;
   tags: string[];
   why: Unable | null;
+  /** Whom to ask, where the caller may not run commands there. */
+  refused: string | null;
 }
 
 /** The servers, those that can be picked first, each half by name. */
@@ -19,6 +22,7 @@ export function choices(servers: { server: Server; status: ServerStatus }[]): Ch
       host: server.host,
       tags: server.tags,
       why: unable(server, status, 'commands'),
+      refused: refusal(server, 'commands'),
     }))
     .sort(
       (a, b) =>

@@ -1,9 +1,13 @@
 // One server as its page sees it. All tabs share it, so that there is one socket whatever is shown.
 import { api, take } from '../../api/client';
-import type { Server, ServerStatus, Snapshot } from '../../api/types';
+import type { Alert, Server, ServerStatus, Snapshot } from '../../api/types';
+import { failureOf } from '../../api/failure';
+import { allows, refusal, type Action } from '../../lib/access';
 import { SERVER_DELETED } from '../../live/backoff';
 import { clock } from '../../live/clock.svelte';
+import { alerts } from '../../live/alerts.svelte';
 import { live, type Message, type Options, type Socket } from '../../live/socket.svelte';
+import { SharedAlerts } from './alerts/shared.svelte';
 
 /** What the agent may be allowed to do. `metrics` always is. */
 export type Capability =
@@ -41,13 +45,15 @@ export class ServerView {
   previous = $state.raw<Snapshot | null>(null);
   /** What happened since the page was opened, the newest last. */
   events = $state.raw<ServerEvent[]>([]);
-  /** It was deleted while it was shown. */
+  /** It was deleted while it was shown, or is not shared with the caller any more. */
   isDeleted = $state(false);
   /** When the newest snapshot was measured, on this browser's clock. */
   measuredAt = $state<number | null>(null);
   /** Milliseconds between the last two samples; null until there were two. */
   intervalMs = $state<number | null>(null);
 
+  #asked = 0;
+  readonly #sharedAlerts: SharedAlerts;
   #socket = $state.raw<Socket | null>(null);
   #listeners = new Set<(sample: Snapshot) => void>();
 
@@ -55,6 +61,7 @@ export class ServerView {
     this.id = server.id;
     this.server = server;
     this.status = server.status;
+    this.#sharedAlerts = new SharedAlerts(server.id);
   }
 
   /** Whether what is shown is not the present any more: the agent or the connection is away, or samples do not come. */
@@ -77,9 +84,36 @@ export class ServerView {
     return this.server.agent?.capabilities.includes(capability) ?? false;
   }
 
+  /** Why the caller may not do this here, and whom to ask; null where they may. */
+  refusal(action: Action): string | null {
+    return refusal(this.server, action);
+  }
+
+  may(action: Action): boolean {
+    return allows(this.server, action);
+  }
+
+  /** What is wrong there now, the worst first. */
+  get openAlerts(): Alert[] {
+    return this.isShared ? this.#sharedAlerts.open : alerts.of(this.id);
+  }
+
+  /** Whether that is known yet. */
+  get areAlertsKnown(): boolean {
+    return this.isShared ? this.#sharedAlerts.isKnown : alerts.isKnown;
+  }
+
+  /** Whether it belongs to somebody else, who may take away at any moment what the caller may do. */
+  get isShared(): boolean {
+    return this.server.role !== 'owner';
+  }
+
   /** Reads the server again: after it was changed, or its agent connected. */
   async reload(): Promise<void> {
-    this.server = await take(api.GET('/api/v1/servers/{id}', { params: { path: { id: this.id } } }));
+    const asked = ++this.#asked;
+    const server = await take(api.GET('/api/v1/servers/{id}', { params: { path: { id: this.id } } }));
+    // Of several questions the last one has the newest answer, whichever comes first.
+    if (asked === this.#asked) this.server = server;
   }
 
   /** Calls with each sample as it arrives. Call what it gives when you are done. */
@@ -91,17 +125,34 @@ export class ServerView {
   /** Watches until what it gives is called. The page does it once, for all tabs. */
   watch(options: Options = {}): () => void {
     const watcher = {
+      opened: () => this.isShared && void this.#sharedAlerts.load(),
       message: (message: Message) => this.#told(message),
       closed: (code: number) => (this.isDeleted ||= code === SERVER_DELETED),
     };
     const { socket, stop } = live.watch(`/ws/metrics/${this.id}`, watcher, options);
     this.#socket = socket;
-    return stop;
+    if (!this.isShared) return stop;
+    const told = (message: Message) => message.type === 'servers' && void this.#review();
+    const fleet = live.watch('/ws/fleet', { message: told });
+    return () => {
+      stop();
+      fleet.stop();
+    };
+  }
+
+  /** What the caller sees has changed: perhaps what they may do here. */
+  async #review(): Promise<void> {
+    try {
+      await this.reload();
+    } catch (error) {
+      if (failureOf(error).status === 404) this.isDeleted = true;
+    }
   }
 
   #told(message: Message): void {
     if (message.type === 'metrics') this.#sampled(message.data as Snapshot);
     else if (message.type === 'status') this.#turned((message.data as { status: ServerStatus }).status);
+    else if (message.type === 'alert') this.#sharedAlerts.told(message.data as Alert);
     else if (message.type === 'event') {
       const event = { ...(message.data as { kind: string }), at: clock.present() };
       this.events = [...this.events.slice(1 - EVENTS_KEPT), event];

@@ -4,6 +4,7 @@ import * as m from '#messages/liveLog';
 import { api, take } from '../../../api/client';
 import { failureOf } from '../../../api/failure';
 import { duration } from '../../../lib/format';
+import { FORBIDDEN, SERVER_DELETED } from '../../../live/backoff';
 import { live, type Message } from '../../../live/socket.svelte';
 import { lineOf, Lines, note, overlap, type Line, type ToldLine } from '../../../ui/log/lines';
 import { parameters, socketPath, type Problem, type Source } from './source';
@@ -54,7 +55,7 @@ export class Feed {
     this.#stop = live.watch(socketPath(this.#serverId, this.#source, this.#tail), {
       opened: () => this.#opened(),
       message: (message) => this.#told(message),
-      closed: () => this.#closed(),
+      closed: (code) => this.#closed(code),
     }).stop;
   }
 
@@ -110,9 +111,10 @@ export class Feed {
     queueMicrotask(() => this.#stop());
   }
 
-  #closed(): void {
+  #closed(code: number): void {
     if (this.state === 'over') return;
     this.#settle();
+    if (code === FORBIDDEN || code === SERVER_DELETED) return this.#failed({ code: 'forbidden', detail: m.taken() });
     this.#lostAt ??= Date.now();
     this.state = 'lost';
     // A socket that never opens does not say why; the same question over REST does.

@@ -2,7 +2,6 @@ import { api, take, takePage } from '../../../api/client';
 import { failureOf, type Failure } from '../../../api/failure';
 import type { Mark } from '../../../charts/marks';
 import type { Span } from '../../../charts/ranges';
-import { alerts } from '../../../live/alerts.svelte';
 import { addressOf } from '../tabs';
 import type { ServerView } from '../view.svelte';
 import { clock } from '../../../live/clock.svelte';
@@ -40,7 +39,7 @@ export class Happenings {
     const fresh = events.filter((event) => event.kind !== 'status' || event.at > this.#readAt);
     return [
       ...this.#read,
-      ...alerts.of(this.#view.id).flatMap((alert) => marksOfAlert(alert, server.name)),
+      ...this.#view.openAlerts.flatMap((alert) => marksOfAlert(alert, server.name)),
       ...fresh.flatMap(marksOfEvent),
       ...(boot && !isNoted(boot, this.#read) ? [boot] : []),
     ];

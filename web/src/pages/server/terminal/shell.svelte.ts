@@ -4,6 +4,7 @@ import { untrack } from 'svelte';
 import { FitAddon } from '@xterm/addon-fit';
 import { Terminal } from '@xterm/xterm';
 import '@xterm/xterm/css/xterm.css';
+import { FORBIDDEN, SERVER_DELETED } from '../../../live/backoff';
 import { live, type Message, type Socket } from '../../../live/socket.svelte';
 import { proofFor } from '../../../api/client';
 import { sentence } from '../../../api/failure';
@@ -79,7 +80,8 @@ export class Shell {
     const watcher = {
       opened: () => (this.state = 'open'),
       message: (message: Message) => this.#message(message),
-      closed: () => {
+      closed: (code: number) => {
+        if (code === FORBIDDEN || code === SERVER_DELETED) return this.#end(m.taken());
         if (this.state !== 'connecting' || hasProved) return this.#end(m.lost());
         // A browser does not say why a socket was refused. Perhaps the service wants to know first who asks.
         hasProved = true;
