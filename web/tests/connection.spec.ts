@@ -150,6 +150,32 @@ test('a page of another version is loaded again, once', async ({ signedIn: page,
   forgive(faults, UNREACHED);
 });
 
+test('a dialog whose file does not come says why, and opens the next time', async ({ signedIn: page, faults }) => {
+  const dialog = page.getByRole('dialog', { name: t.app.keys() });
+  await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+  await page.route('**/assets/KeyList-*', (route) => route.abort());
+  await page.keyboard.press('?');
+
+  await expect(page.getByText(t.app.failed())).toBeVisible();
+  await page.getByRole('button', { name: t.app.dismiss() }).click();
+
+  // The service was replaced: its page names other files.
+  const newer = '<script type="module" src="/assets/index-newer.js"></script><div id="app"></div>';
+  await page.route(
+    (url) => url.pathname === '/',
+    (route) => route.fulfill({ contentType: 'text/html', body: newer }),
+  );
+  await page.keyboard.press('?');
+  await expect(page.getByText(t.app.newer())).toBeVisible();
+  await expect(page.getByRole('button', { name: t.app.reload() })).toBeVisible();
+  await page.getByRole('button', { name: t.app.dismiss() }).click();
+
+  await page.unrouteAll();
+  await page.keyboard.press('?');
+  await expect(dialog).toBeVisible();
+  forgive(faults, UNREACHED);
+});
+
 test('a form that could not be sent says so and keeps what was typed', async ({ signedIn: page }) => {
   await page.goto('/servers/new');
   await page.getByLabel(t.addServer.name()).fill('patient');

@@ -15,6 +15,7 @@ export type AccountEntry = Schemas['AccountOut'];
 export type Invitation = Schemas['InvitationOut'];
 export type FreshInvitation = Schemas['FreshInvitationOut'];
 export type Profile = Schemas['ProfileOut'];
+export type PasskeyLogin = Schemas['PasskeyLoginIn'];
 export type Passkey = Schemas['PasskeyOut'];
 export type TokenPair = Schemas['TokenPairOut'];
 export type Snapshot = Schemas['SnapshotOut'];

@@ -1,12 +1,10 @@
 // Proofs of identity in a session: the service asks for one with 403, the dialog gets it, and the request is made again.
 import { api, take, useProofs, type ProofCode } from '../api/client';
-import type { Profile } from '../api/types';
+import type { PasskeyLogin, Profile } from '../api/types';
 import { router } from '../router/router.svelte';
 import { session } from './session.svelte';
-import { usePasskey } from './passkey';
-import { refusedPasskey } from './refused';
 
-export type Given = { password: string } | { otp: string } | { passkey: Awaited<ReturnType<typeof usePasskey>> };
+export type Given = { password: string } | { otp: string } | { passkey: PasskeyLogin['credential'] };
 
 /** Where second factors are made. */
 const SECURITY = '/account/security';
@@ -52,14 +50,6 @@ class Proofs {
   async give(given: Given): Promise<void> {
     await take(api.POST('/api/v1/auth/step-up', { body: given }));
     this.settle(true);
-  }
-
-  async givePasskey(): Promise<void> {
-    const options = await take(api.POST('/api/v1/auth/passkeys/challenge'));
-    const passkey = await usePasskey(options).catch((error: unknown) => {
-      throw refusedPasskey(error);
-    });
-    await this.give({ passkey });
   }
 
   settle(proved: boolean): void {

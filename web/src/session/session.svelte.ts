@@ -2,12 +2,10 @@
 // page that was reloaded asks for an access token first. Tabs share the cookie, so they refresh in turn.
 import { api, take, useTokens } from '../api/client';
 import { failureOf } from '../api/failure';
-import type { Profile, TokenPair } from '../api/types';
+import type { PasskeyLogin, Profile, TokenPair } from '../api/types';
 import { takeRefresh } from '../boot/taken';
 import { keep } from '../text/kept';
 import { endOf, type Ended } from './ended';
-import { usePasskey } from './passkey';
-import { refusedPasskey } from './refused';
 import { inTurn } from './turn';
 
 export type SessionState = 'starting' | 'unreachable' | 'signed-out' | 'signed-in';
@@ -74,12 +72,8 @@ class Session {
     await this.#take(pair);
   }
 
-  /** Signs in with a passkey, which says whose it is. */
-  async signInWithPasskey(): Promise<void> {
-    const options = await take(api.POST('/api/v1/auth/passkeys/challenge'));
-    const credential = await usePasskey(options).catch((error: unknown) => {
-      throw refusedPasskey(error);
-    });
+  /** Signs in with what a passkey has signed, which says whose it is: src/session/signed.ts. */
+  async signInWithPasskey(credential: PasskeyLogin['credential']): Promise<void> {
     await this.#take(await take(api.POST('/api/v1/auth/passkeys/login', { body: { credential }, headers: COOKIE })));
   }
 

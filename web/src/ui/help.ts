@@ -1,48 +1,43 @@
-import * as m from '#messages/help';
-
 /**
  * Where the help says more: pages below `/help`, which the service has from the documents in `docs/`. A test looks each of
  * them up (build/help/site.test.ts).
  */
 export const helpTopics = {
-  start: { page: 'start', about: m.start },
-  overview: { page: '', about: m.overview },
-  interface: { page: 'guides/interface', about: m.webInterface },
-  install: { page: 'guides/agents#install-an-agent', about: m.install },
-  policy: { page: 'guides/agents#the-policy', about: m.policy },
-  noAgent: { page: 'operate/troubleshooting#an-agent-does-not-connect', about: m.noAgent },
-  keys: { page: 'operate/secrets#replace-an-agents-key', about: m.keys },
-  metrics: { page: 'guides/metrics', about: m.metrics },
-  explore: { page: 'guides/explore', about: m.explore },
-  timeline: { page: 'guides/timeline', about: m.timeline },
-  alerts: { page: 'guides/alerts#alerts', about: m.alerts },
-  thresholds: { page: 'guides/alerts#thresholds', about: m.thresholds },
-  silences: { page: 'guides/alerts#silences', about: m.silences },
-  channels: { page: 'guides/alerts#channels', about: m.channels },
-  noAlert: { page: 'operate/troubleshooting#no-alert-came', about: m.noAlert },
-  containers: { page: 'guides/containers', about: m.containers },
-  noContainers: { page: 'operate/troubleshooting#no-containers-are-shown', about: m.noContainers },
-  commands: { page: 'guides/commands', about: m.commands },
-  terminals: { page: 'guides/commands#terminals', about: m.terminals },
-  logs: { page: 'guides/logs', about: m.logs },
-  noLogs: { page: 'operate/troubleshooting#the-systems-log-is-empty-or-refused', about: m.noLogs },
-  quotas: { page: 'operate/limits#quotas-of-an-account', about: m.quotas },
-  audit: { page: 'operate/service#the-audit-log', about: m.audit },
-  setup: { page: 'start#3-create-the-first-account', about: m.setup },
-  sharing: { page: 'guides/sharing', about: m.sharing },
-  accounts: { page: 'operate/accounts', about: m.accounts },
-  noSignIn: { page: 'operate/troubleshooting#i-cannot-sign-in', about: m.noSignIn },
-  noConnection: {
-    page: 'operate/troubleshooting#pages-do-not-update-or-terminals-and-logs-do-not-open',
-    about: m.noConnection,
-  },
-  api: { page: 'reference/api', about: m.api },
-} as const satisfies Record<string, { page: string; about: () => string }>;
+  start: 'start',
+  overview: '',
+  interface: 'guides/interface',
+  install: 'guides/agents#install-an-agent',
+  policy: 'guides/agents#the-policy',
+  noAgent: 'operate/troubleshooting#an-agent-does-not-connect',
+  keys: 'operate/secrets#replace-an-agents-key',
+  metrics: 'guides/metrics',
+  explore: 'guides/explore',
+  timeline: 'guides/timeline',
+  alerts: 'guides/alerts#alerts',
+  thresholds: 'guides/alerts#thresholds',
+  silences: 'guides/alerts#silences',
+  channels: 'guides/alerts#channels',
+  noAlert: 'operate/troubleshooting#no-alert-came',
+  containers: 'guides/containers',
+  noContainers: 'operate/troubleshooting#no-containers-are-shown',
+  commands: 'guides/commands',
+  terminals: 'guides/commands#terminals',
+  logs: 'guides/logs',
+  noLogs: 'operate/troubleshooting#the-systems-log-is-empty-or-refused',
+  quotas: 'operate/limits#quotas-of-an-account',
+  audit: 'operate/service#the-audit-log',
+  setup: 'start#3-create-the-first-account',
+  sharing: 'guides/sharing',
+  accounts: 'operate/accounts',
+  noSignIn: 'operate/troubleshooting#i-cannot-sign-in',
+  noConnection: 'operate/troubleshooting#pages-do-not-update-or-terminals-and-logs-do-not-open',
+  api: 'reference/api',
+} as const satisfies Record<string, string>;
 
 export type HelpTopic = keyof typeof helpTopics;
 
 export function helpAddress(topic: HelpTopic): string {
-  const { page } = helpTopics[topic];
+  const page = helpTopics[topic];
   return page ? `/help/${page}` : '/help';
 }
 

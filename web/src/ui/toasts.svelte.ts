@@ -1,3 +1,4 @@
+import * as m from '#messages/app';
 import type { IconName } from './icons';
 
 export type ToastKind = 'done' | 'failed' | 'critical' | 'warning' | 'info';
@@ -35,6 +36,12 @@ class Toasts {
 
   failed(text: string): void {
     this.add({ kind: 'failed', icon: 'alert', text, way: null, shownMs: null });
+  }
+
+  /** The service has another version than this page, which lacks a file. */
+  newer(): void {
+    const way = { text: m.reload(), act: () => location.reload() };
+    this.add({ kind: 'failed', icon: 'refresh', text: m.newer(), way, shownMs: null });
   }
 
   /** Returns its id, by which it can be closed. */

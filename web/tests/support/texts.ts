@@ -43,6 +43,7 @@ export * as server from '#messages/server';
 export * as serverAlerts from '#messages/serverAlerts';
 export * as settings from '#messages/settings';
 export * as severity from '#messages/severity';
+export * as shortcuts from '#messages/shortcuts';
 export * as signIn from '#messages/signIn';
 export * as silences from '#messages/silences';
 export * as status from '#messages/status';
