@@ -27,6 +27,7 @@ export const helpWords: Record<HelpTopic, () => string> = {
   quotas: m.quotas,
   audit: m.audit,
   setup: m.setup,
+  sharing: m.sharing,
   accounts: m.accounts,
   noSignIn: m.noSignIn,
   noConnection: m.noConnection,
