@@ -1,0 +1,42 @@
+//! One module per verb.
+
+pub mod context;
+pub mod exec;
+pub mod interrupts;
+pub mod login;
+pub mod prompt;
+pub mod refused;
+pub mod servers;
+
+use std::sync::Arc;
+
+use crate::api::Api;
+use crate::cli::{Cli, Options, Verb};
+use crate::context::{Store, Wishes};
+use crate::error::Failure;
+use crate::output::Out;
+
+/// What a command needs to ask and to answer.
+pub struct Call {
+    pub api: Arc<Api>,
+    pub out: Out,
+}
+
+impl Call {
+    fn new(options: Options) -> Result<Self, Failure> {
+        let out = Out::new(options.output, options.color);
+        let store = Store::of_user()?;
+        let target = Wishes::new(options.context, options.ca_file).target(|| store.read())?;
+        Ok(Self { api: Arc::new(Api::new(target, store)?), out })
+    }
+}
+
+/// Does what the command line says.
+pub async fn run(cli: Cli) -> Result<(), Failure> {
+    match cli.verb {
+        Verb::Login(login) => login.run(cli.options).await,
+        Verb::Context(command) => command.run(cli.options).await,
+        Verb::Servers(servers) => servers.run(&Call::new(cli.options)?).await,
+        Verb::Exec(exec) => exec.run(&Call::new(cli.options)?).await,
+    }
+}

@@ -1,0 +1,8 @@
+//! The program as people run it, against a real service and real agents.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod exec;
+mod login;
+mod servers;
+mod support;
