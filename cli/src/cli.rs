@@ -4,9 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::commands::alerts::Alerts;
+use crate::commands::containers::Containers;
 use crate::commands::context::ContextCommand;
 use crate::commands::exec::Exec;
 use crate::commands::login::Login;
+use crate::commands::logs::Logs;
+use crate::commands::metrics::Metrics;
 use crate::commands::servers::Servers;
 use crate::output::{ColourChoice, Format};
 
@@ -53,4 +57,8 @@ pub enum Verb {
     Context(ContextCommand),
     Servers(Servers),
     Exec(Exec),
+    Logs(Logs),
+    Containers(Containers),
+    Alerts(Alerts),
+    Metrics(Metrics),
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::types::Server;
-use super::{Api, parsed};
+use super::{Api, parsed, text_of};
 use crate::error::Failure;
 use crate::output::text::clean;
 
@@ -19,7 +19,7 @@ impl Api {
         }
         // The service finds parts of names, hosts and descriptions; only a whole name is meant here.
         let found = self.list("/servers", &[("q", wanted.to_owned())]).await?;
-        let mut named: Vec<Value> = found.iter().filter(|server| server["name"] == wanted).cloned().collect();
+        let mut named: Vec<Value> = found.iter().filter(|server| text_of(server, "name") == wanted).cloned().collect();
         match (named.pop(), named.is_empty()) {
             (Some(server), true) => Ok(server),
             (Some(last), false) => {
@@ -36,8 +36,7 @@ impl Api {
     }
 
     fn unknown(&self, wanted: &str, similar: &[Value]) -> Failure {
-        let names: Vec<String> =
-            similar.iter().filter_map(|server| server["name"].as_str()).take(MAX_NAMED).map(clean).collect();
+        let names: Vec<String> = similar.iter().map(|server| clean(text_of(server, "name"))).take(MAX_NAMED).collect();
         let advice = match (names.is_empty(), similar.len() - names.len()) {
             (true, _) => "`signalboxctl servers` lists all".to_owned(),
             (false, 0) => format!("did you mean {}?", names.join(", ")),
@@ -50,8 +49,8 @@ impl Api {
 /// Two accounts may each have a server of one name.
 fn ambiguous(wanted: &str, servers: &[Value]) -> Failure {
     let line = |server: &Value| {
-        let text = |value: &Value| clean(value.as_str().unwrap_or("?"));
-        format!("  {}  {} of {}", text(&server["id"]), text(&server["host"]), text(&server["owner"]["username"]))
+        let owner = server.get("owner").map(|owner| clean(text_of(owner, "username"))).unwrap_or_default();
+        format!("  {}  {} of {owner}", clean(text_of(server, "id")), clean(text_of(server, "host")))
     };
     let lines: Vec<String> = servers.iter().take(MAX_NAMED).map(line).collect();
     let many = servers.len();

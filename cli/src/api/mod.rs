@@ -123,6 +123,11 @@ pub fn parsed<T: DeserializeOwned>(value: Value) -> Result<T, Failure> {
     serde_json::from_value(value).map_err(|error| not_ours(&error))
 }
 
+/// A text of an object; empty if there is none.
+pub fn text_of<'a>(object: &'a Value, field: &str) -> &'a str {
+    object.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
 fn not_ours(error: &serde_json::Error) -> Failure {
     Failure::failed(format!("the answer is not one of Signalbox's API: {error}"))
 }

@@ -139,6 +139,9 @@ pub struct Alert {
 pub struct SeriesName {
     pub name: String,
     pub unit: String,
+    /// `counter` for those whose values are rates.
+    #[serde(default)]
+    pub kind: String,
     pub help: Option<String>,
 }
 

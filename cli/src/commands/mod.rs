@@ -1,9 +1,13 @@
 //! One module per verb.
 
+pub mod alerts;
+pub mod containers;
 pub mod context;
 pub mod exec;
 pub mod interrupts;
 pub mod login;
+pub mod logs;
+pub mod metrics;
 pub mod prompt;
 pub mod refused;
 pub mod servers;
@@ -38,5 +42,9 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Context(command) => command.run(cli.options).await,
         Verb::Servers(servers) => servers.run(&Call::new(cli.options)?).await,
         Verb::Exec(exec) => exec.run(&Call::new(cli.options)?).await,
+        Verb::Logs(logs) => logs.run(&Call::new(cli.options)?).await,
+        Verb::Containers(containers) => containers.run(&Call::new(cli.options)?).await,
+        Verb::Alerts(alerts) => alerts.run(&Call::new(cli.options)?).await,
+        Verb::Metrics(metrics) => metrics.run(&Call::new(cli.options)?).await,
     }
 }

@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{Call, prompt};
-use crate::api::parsed;
 use crate::api::types::Server;
+use crate::api::{parsed, text_of};
 use crate::error::Failure;
 use crate::output::Format;
 use crate::output::table::{Cell, Table};
@@ -180,8 +180,7 @@ impl Add {
         let mut sentence = format!("Added {} ({}).", clean(&server.name), server.id);
         if let Some((path, mut file)) = key_file {
             let key = call.api.post("/api-keys", &json!({"server_id": server.id, "name": server.name})).await?;
-            let Some(key) = key["key"].as_str() else { return Err(Failure::failed("the service sent no key")) };
-            writeln!(file, "{key}").and_then(|()| file.sync_all())?;
+            writeln!(file, "{}", text_of(&key, "key")).and_then(|()| file.sync_all())?;
             let (name, service, file) = (clean(&server.name), call.api.service(), path.display());
             sentence.push_str(&format!(
                 " Its key is in {file}. Copy it to {name} and run there:\n  curl -fsSL {service}/install.sh | sudo sh -s -- \

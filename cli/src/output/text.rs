@@ -9,6 +9,20 @@ pub fn clean(text: &str) -> String {
     text.chars().map(|character| if is_harmful(character) { '\u{fffd}' } else { character }).collect()
 }
 
+/// A line of a log for a terminal: without its colours, and then [`clean`].
+pub fn plain(text: &str) -> String {
+    let mut rest = text;
+    let mut kept = String::with_capacity(text.len());
+    while let Some((before, sequence)) = rest.split_once("\x1b[") {
+        kept.push_str(before);
+        // ECMA-48: parameters, then one letter.
+        let end = sequence.find(|character: char| ('@'..='~').contains(&character));
+        rest = end.and_then(|end| sequence.get(end + 1..)).unwrap_or_default();
+    }
+    kept.push_str(rest);
+    clean(&kept)
+}
+
 fn is_harmful(character: char) -> bool {
     let reverses = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     (character.is_control() && character != '\t') || reverses
@@ -86,6 +100,12 @@ mod tests {
     fn nothing_of_a_server_moves_the_cursor() {
         assert_eq!(clean("a\x1b[2Jb\r\n\tc\u{9b}d\u{202e}"), "a�[2Jb��\tc�d�");
         assert_eq!(clean("Größe 5 °C"), "Größe 5 °C");
+    }
+
+    #[test]
+    fn colours_of_a_log_are_left_out() {
+        assert_eq!(plain("\x1b[31merror\x1b[0m: \x1b]0;title\x07x"), "error: �]0;title�x");
+        assert_eq!(plain("cut \x1b[1;3"), "cut ");
     }
 
     #[test]

@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod alerts;
+mod containers;
 mod exec;
 mod login;
+mod logs;
+mod metrics;
 mod servers;
 mod support;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use aws_lc_rs::hmac;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use parking_lot::Mutex;
 use reqwest::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -222,14 +223,12 @@ impl Site {
         let server_id = self.add_server(name, tags).await;
         let key = self.post("/api-keys", &json!({"server_id": server_id, "name": name})).await;
         let state = TempDir::new().unwrap();
-        let mut command = Command::new(program("signalbox-agent"));
-        command.env_clear().env("PATH", "/usr/bin:/bin").stdin(Stdio::null()).current_dir(state.path());
-        command.args(["--url", &self.url, "--key", key["key"].as_str().unwrap(), "--interval", "0.5"]);
-        command.arg("--state-dir").arg(state.path().join("state")).args(flags);
-        let running = Running::start(command);
-        let path = format!("/servers/{server_id}");
-        eventually("the agent is online", async || (self.get(&path).await["status"] == "online").then_some(())).await;
-        Agent { server_id, _running: running, state }
+        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let key = key["key"].as_str().unwrap().to_owned();
+        let agent = Agent { server_id, key, flags, state, running: Mutex::new(None) };
+        agent.begin(self);
+        agent.until(self, "online").await;
+        agent
     }
 
     /// The same access token, but one that expires then.
@@ -248,7 +247,34 @@ impl Site {
 /// A server with an agent on this machine.
 pub struct Agent {
     pub server_id: String,
-    _running: Running,
+    key: String,
+    flags: Vec<String>,
     /// Its working directory.
     pub state: TempDir,
+    running: Mutex<Option<Running>>,
+}
+
+impl Agent {
+    fn begin(&self, site: &Site) {
+        let mut command = Command::new(program("signalbox-agent"));
+        command.env_clear().env("PATH", "/usr/bin:/bin").stdin(Stdio::null()).current_dir(&self.state);
+        command.args(["--url", &site.url, "--key", &self.key, "--interval", "0.5"]);
+        command.arg("--state-dir").arg(self.state.path().join("state")).args(&self.flags);
+        *self.running.lock() = Some(Running::start(command));
+    }
+
+    async fn until(&self, site: &Site, status: &str) {
+        let path = format!("/servers/{}", self.server_id);
+        let what = format!("the agent is {status}");
+        eventually(&what, async || (site.get(&path).await["status"] == status).then_some(())).await;
+    }
+
+    /// Ends it, waits until the service has noticed, and starts it again.
+    pub async fn restart(&self, site: &Site) {
+        let before = self.running.lock().take();
+        drop(before);
+        self.until(site, "offline").await;
+        self.begin(site);
+        self.until(site, "online").await;
+    }
 }

@@ -34,11 +34,13 @@ pub struct Choice {
 
 pub async fn run(call: &Call, choice: &Choice, order: &Order) -> Result<(), Failure> {
     let mut body = order.body();
-    body["tag"] = json!(choice.tag);
-    body["concurrency"] = json!(choice.concurrency);
-    body["stop_on_failure"] = json!(choice.stop_on_failure);
+    body.extend([
+        ("tag", json!(choice.tag)),
+        ("concurrency", json!(choice.concurrency)),
+        ("stop_on_failure", json!(choice.stop_on_failure)),
+    ]);
     let started = call.api.post("/commands", &body).await.map_err(|failure| of_tag(failure, &choice.tag))?;
-    let (value, mut batch) = to_the_end(call, started).await?;
+    let (value, mut batch) = finish(call, started).await?;
     if call.out.format == Format::Json {
         call.out.json(&value)?;
     } else {
@@ -67,7 +69,7 @@ fn counted(servers: usize) -> String {
 }
 
 /// Waits until every server is done. Ctrl-C cancels the batch, a second one leaves it alone.
-async fn to_the_end(call: &Call, started: Value) -> Result<(Value, Batch), Failure> {
+async fn finish(call: &Call, started: Value) -> Result<(Value, Batch), Failure> {
     let mut interrupts = Interrupts::listen()?;
     let mut progress = Progress::default();
     let mut backoff = Backoff::default();

@@ -4,6 +4,7 @@ mod batch;
 mod grouped;
 mod one;
 
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::time::Duration;
 
@@ -77,8 +78,9 @@ impl Exec {
 }
 
 impl Order {
-    fn body(&self) -> Value {
-        json!({"command": self.command, "stdin": self.stdin, "timeout_seconds": self.timeout.as_secs()})
+    fn body(&self) -> BTreeMap<&'static str, Value> {
+        let timeout = json!(self.timeout.as_secs());
+        [("command", json!(self.command)), ("stdin", json!(self.stdin)), ("timeout_seconds", timeout)].into()
     }
 }
 

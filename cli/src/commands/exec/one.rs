@@ -37,7 +37,7 @@ pub async fn run(call: &Call, wanted: &str, order: &Order) -> Result<(), Failure
     let started = call.api.post(&format!("{path}?wait=0"), &order.body()).await.map_err(explain)?;
     let command: Command = parsed(started)?;
     let mut run = Run { call, server: &server, command_id: command.command_id, place: 0 };
-    let outcome = run.to_the_end().await?;
+    let outcome = run.finish().await?;
     if call.out.format == Format::Json {
         call.out.json(&call.api.get(&format!("{path}/{}", command.command_id), &[]).await?)?;
     }
@@ -58,7 +58,7 @@ impl Run<'_> {
         format!("/commands/{}/{}", self.server.id, self.command_id)
     }
 
-    async fn to_the_end(&mut self) -> Result<Outcome, Failure> {
+    async fn finish(&mut self) -> Result<Outcome, Failure> {
         // Once for the whole run: between two waits a signal must not be lost.
         let mut interrupts = Interrupts::listen()?;
         let mut backoff = Backoff::default();
