@@ -11,7 +11,11 @@ use crate::commands::exec::Exec;
 use crate::commands::login::Login;
 use crate::commands::logs::Logs;
 use crate::commands::metrics::Metrics;
+use crate::commands::pages::{Completions, Man};
 use crate::commands::servers::Servers;
+use crate::commands::shell::Shell;
+use crate::commands::tokens::Tokens;
+use crate::commands::top::Top;
 use crate::output::{ColourChoice, Format};
 
 const AFTER_HELP: &str = "\
@@ -57,8 +61,13 @@ pub enum Verb {
     Context(ContextCommand),
     Servers(Servers),
     Exec(Exec),
+    Shell(Shell),
+    Top(Top),
     Logs(Logs),
     Containers(Containers),
     Alerts(Alerts),
     Metrics(Metrics),
+    Tokens(Tokens),
+    Completions(Completions),
+    Man(Man),
 }

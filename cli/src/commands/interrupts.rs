@@ -34,3 +34,43 @@ impl Interrupts {
         }
     }
 }
+
+/// Signals that end the program, for commands that have changed the terminal.
+pub struct Ends {
+    #[cfg(unix)]
+    signals: [tokio::signal::unix::Signal; 3],
+    #[cfg(windows)]
+    presses: Presses,
+}
+
+impl Ends {
+    /// From here on the signals only end what waits for them.
+    #[cfg(unix)]
+    pub fn listen() -> Result<Self, Failure> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let signals =
+            [signal(SignalKind::terminate())?, signal(SignalKind::hangup())?, signal(SignalKind::interrupt())?];
+        Ok(Self { signals })
+    }
+
+    #[cfg(windows)]
+    pub fn listen() -> Result<Self, Failure> {
+        Ok(Self { presses: tokio::signal::windows::ctrl_c()? })
+    }
+
+    /// Returns when the program has to end.
+    #[cfg(unix)]
+    pub async fn next(&mut self) {
+        let [terminate, hangup, interrupt] = &mut self.signals;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    }
+
+    #[cfg(windows)]
+    pub async fn next(&mut self) {
+        let _ = self.presses.recv().await;
+    }
+}

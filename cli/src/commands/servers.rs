@@ -1,12 +1,11 @@
 //! The servers that the caller can see.
 
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use super::files::{NewSecret, new_private};
 use super::{Call, prompt};
 use crate::api::types::Server;
 use crate::api::{parsed, text_of};
@@ -162,25 +161,21 @@ fn fields(server: &Server) -> Vec<(&'static str, String)> {
 impl Add {
     async fn run(self, call: &Call) -> Result<(), Failure> {
         call.out.expect_no_csv()?;
-        // Before anything is made: a key that cannot be kept would be lost.
-        let key_file = self.key_file.as_deref().map(|path| Ok::<_, Failure>((path, new_private(path)?))).transpose()?;
+        let key_file = self.key_file.as_deref().map(new_private).transpose()?;
         let body = json!({"name": self.name, "host": self.host, "port": self.port, "tags": self.tags,
             "description": self.description});
         let added = match call.api.post("/servers", &body).await {
             Ok(added) => added,
             Err(failure) => {
-                if let Some((path, _)) = key_file {
-                    // It is empty, and of this call.
-                    let _ = std::fs::remove_file(path);
-                }
+                key_file.into_iter().for_each(NewSecret::give_up);
                 return Err(failure);
             }
         };
         let server: Server = parsed(added.clone())?;
         let mut sentence = format!("Added {} ({}).", clean(&server.name), server.id);
-        if let Some((path, mut file)) = key_file {
+        if let (Some(key_file), Some(path)) = (key_file, &self.key_file) {
             let key = call.api.post("/api-keys", &json!({"server_id": server.id, "name": server.name})).await?;
-            writeln!(file, "{}", text_of(&key, "key")).and_then(|()| file.sync_all())?;
+            key_file.write(text_of(&key, "key"))?;
             let (name, service, file) = (clean(&server.name), call.api.service(), path.display());
             sentence.push_str(&format!(
                 " Its key is in {file}. Copy it to {name} and run there:\n  curl -fsSL {service}/install.sh | sudo sh -s -- \
@@ -189,15 +184,6 @@ impl Add {
         }
         call.out.done(&sentence, &added)
     }
-}
-
-/// A file that did not exist, for this user alone.
-fn new_private(path: &Path) -> Result<std::fs::File, Failure> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map_err(|error| Failure::usage(format!("cannot create {}: {error}", path.display())))
 }
 
 async fn remove(call: &Call, wanted: &str, is_sure: bool) -> Result<(), Failure> {

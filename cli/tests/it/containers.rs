@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::support::Site;
+use crate::support::{Site, open_to_all};
 
 /// Answers as Docker does about one container, and notes what it is asked to do.
 fn engine(path: &std::path::Path) -> Arc<Mutex<Vec<String>>> {
     let listener = UnixListener::bind(path).unwrap();
+    open_to_all(path);
     let asked = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&asked);
     std::thread::spawn(move || {
@@ -62,6 +63,7 @@ fn serve(mut stream: UnixStream, log: &Mutex<Vec<String>>) {
 async fn containers_are_listed_and_restarted() {
     let site = Site::start().await;
     let room = tempfile::tempdir().unwrap();
+    open_to_all(room.path());
     let socket = room.path().join("engine.sock");
     let asked = engine(&socket);
     let host = format!("unix://{}", socket.display());

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
-use crate::support::{Running, Site, eventually};
+use crate::support::{Running, Site, eventually, open_to_all};
 
 fn append(path: &Path, text: &str) {
     let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
@@ -14,6 +14,7 @@ fn append(path: &Path, text: &str) {
 /// A directory with a log, as its path without links.
 fn log(name: &str, text: &str) -> (tempfile::TempDir, String) {
     let room = tempfile::tempdir().unwrap();
+    open_to_all(room.path());
     let path = room.path().canonicalize().unwrap().join(name);
     append(&path, text);
     let path = path.to_str().unwrap().to_owned();

@@ -1,6 +1,7 @@
 //! A service, agents and the program itself, each a process of its own.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -25,6 +26,21 @@ fn program(name: &str) -> PathBuf {
     let path = std::env::var_os("SIGNALBOX_PROGRAMS").map_or_else(beside, PathBuf::from).join(name);
     assert!(path.exists(), "{} is missing: build with `cargo build --workspace` first", path.display());
     path
+}
+
+/// Runs a program without rights, as agents run: as the test's user, or as nobody when that is root.
+fn unprivileged(program: &Path) -> Command {
+    if !rustix::process::geteuid().is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("/usr/bin/setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+    command
+}
+
+/// The agent's user is another one than the test's.
+pub fn open_to_all(path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
 }
 
 /// Asks again until there is an answer.
@@ -127,8 +143,7 @@ impl Outcome {
 
 /// A service on a free port of the loopback, with an account, and a user who signed in there.
 pub struct Site {
-    /// Ends with the test.
-    _service: Running,
+    service: Running,
     pub url: String,
     /// The access token of the account, for what the program does not do.
     pub token: String,
@@ -156,7 +171,7 @@ impl Site {
         let answer = client.post(format!("{url}/api/v1/auth/register")).json(&account).send().await.unwrap();
         let answer: Value = answer.json().await.unwrap();
         let token = answer["access_token"].as_str().unwrap().to_owned();
-        Self { _service: service, url, token, client, home: TempDir::new().unwrap(), data }
+        Self { service, url, token, client, home: TempDir::new().unwrap(), data }
     }
 
     /// The program in this user's home, by the token in the environment.
@@ -205,7 +220,6 @@ impl Site {
 
     /// A file that only this user can read.
     pub fn secret_file(&self, name: &str, text: &str) -> String {
-        use std::os::unix::fs::PermissionsExt;
         let path = self.home.path().join(name);
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
@@ -223,12 +237,19 @@ impl Site {
         let server_id = self.add_server(name, tags).await;
         let key = self.post("/api-keys", &json!({"server_id": server_id, "name": name})).await;
         let state = TempDir::new().unwrap();
+        open_to_all(state.path());
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
         let key = key["key"].as_str().unwrap().to_owned();
         let agent = Agent { server_id, key, flags, state, running: Mutex::new(None) };
         agent.begin(self);
         agent.until(self, "online").await;
         agent
+    }
+
+    /// Ends the service and its connections as a crash does.
+    pub fn crash(&mut self) {
+        let _ = self.service.child.kill();
+        let _ = self.service.child.wait();
     }
 
     /// The same access token, but one that expires then.
@@ -256,7 +277,7 @@ pub struct Agent {
 
 impl Agent {
     fn begin(&self, site: &Site) {
-        let mut command = Command::new(program("signalbox-agent"));
+        let mut command = unprivileged(&program("signalbox-agent"));
         command.env_clear().env("PATH", "/usr/bin:/bin").stdin(Stdio::null()).current_dir(&self.state);
         command.args(["--url", &site.url, "--key", &self.key, "--interval", "0.5"]);
         command.arg("--state-dir").arg(self.state.path().join("state")).args(&self.flags);
