@@ -72,8 +72,13 @@ impl Table {
                     (false, true) => text.push_str(&painted),
                     (false, false) => text.extend([painted.as_str(), padding.as_str()]),
                 }
-                text.push_str(if column == last { "\n" } else { "  " });
+                if column < last {
+                    text.push_str("  ");
+                }
             }
+            // An empty last field leaves the space before it.
+            text.truncate(text.trim_end_matches(' ').len());
+            text.push('\n');
         }
         if self.rows.is_empty() { String::new() } else { text }
     }
