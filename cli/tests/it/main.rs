@@ -9,6 +9,7 @@ mod login;
 mod logs;
 mod metrics;
 mod pages;
+mod proxy;
 mod servers;
 mod shell;
 mod support;

@@ -155,10 +155,19 @@ pub struct Site {
 
 impl Site {
     pub async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// With more flags of the service.
+    pub async fn start_with(flags: &[&str]) -> Self {
         let data = TempDir::new().unwrap();
         let mut command = Command::new(program("signalbox"));
         command.env_clear().env("SIGNALBOX_PASSWORD_ITERATIONS", ITERATIONS);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data.path()).stdin(Stdio::null());
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(data.path())
+            .args(flags)
+            .stdin(Stdio::null());
         let service = Running::start(command);
         let url = eventually("the service listens", async || {
             let text = service.stdout();
@@ -167,7 +176,7 @@ impl Site {
         let url = url.await;
         let client = signalboxctl::api::http::client(&url.parse().unwrap(), None).unwrap();
         let account = json!({"email": "ada@example.com", "username": "ada", "password": PASSWORD,
-            "password_confirm": PASSWORD, "full_name": "Ada"});
+            "password_confirm": PASSWORD, "full_name": "Ada", "setup_code": setup_code(&service.stderr())});
         let answer = client.post(format!("{url}/api/v1/auth/register")).json(&account).send().await.unwrap();
         let answer: Value = answer.json().await.unwrap();
         let token = answer["access_token"].as_str().unwrap().to_owned();
@@ -263,6 +272,11 @@ impl Site {
         let signature = hmac::sign(&key, signed.as_bytes());
         format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature))
     }
+}
+
+/// What a service that others can reach asks of the first account.
+fn setup_code(log: &str) -> Option<&str> {
+    log.split_once("the setup code ")?.1.split_whitespace().next()
 }
 
 /// A server with an agent on this machine.
