@@ -78,6 +78,16 @@ impl Failure {
         }
     }
 
+    /// Whether another attempt may succeed although nothing is changed here.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Unreachable(_) => true,
+            // Also what a proxy answers while nothing is behind it.
+            Self::Refused(refusal) => matches!(refusal.status, 502..=504),
+            Self::Usage(_) | Self::Failed(_) | Self::Remote(_) | Self::NoReader => false,
+        }
+    }
+
     /// What to print before the program ends; nothing where everything was said.
     pub fn line(&self) -> Option<String> {
         match self {

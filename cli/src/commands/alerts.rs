@@ -230,8 +230,7 @@ async fn reopened(call: &Call, backoff: &mut Backoff) -> Result<Socket, Failure>
     loop {
         tokio::time::sleep(backoff.pause()).await;
         match Socket::open(&call.api, "/ws/alerts", &[]).await {
-            Err(Failure::Unreachable(_)) => {}
-            Err(failure) if failure.code() == "busy" => {}
+            Err(failure) if failure.is_passing() => {}
             outcome => return outcome,
         }
     }

@@ -10,6 +10,7 @@ mod logs;
 mod metrics;
 mod pages;
 mod proxy;
+mod restart;
 mod servers;
 mod shell;
 mod support;

@@ -161,19 +161,7 @@ impl Site {
     /// With more flags of the service.
     pub async fn start_with(flags: &[&str]) -> Self {
         let data = TempDir::new().unwrap();
-        let mut command = Command::new(program("signalbox"));
-        command.env_clear().env("SIGNALBOX_PASSWORD_ITERATIONS", ITERATIONS);
-        command
-            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
-            .arg(data.path())
-            .args(flags)
-            .stdin(Stdio::null());
-        let service = Running::start(command);
-        let url = eventually("the service listens", async || {
-            let text = service.stdout();
-            Some(text.split_once('\n')?.0.strip_prefix("listening on ")?.to_owned())
-        });
-        let url = url.await;
+        let (service, url) = serve("127.0.0.1:0", data.path(), flags).await;
         let client = signalboxctl::api::http::client(&url.parse().unwrap(), None).unwrap();
         let account = json!({"email": "ada@example.com", "username": "ada", "password": PASSWORD,
             "password_confirm": PASSWORD, "full_name": "Ada", "setup_code": setup_code(&service.stderr())});
@@ -261,6 +249,12 @@ impl Site {
         let _ = self.service.child.wait();
     }
 
+    /// Starts it again at the same address, after [`Site::crash`].
+    pub async fn begin_again(&mut self) {
+        let (service, _) = serve(self.url.trim_start_matches("http://"), self.data.path(), &[]).await;
+        self.service = service;
+    }
+
     /// The same access token, but one that expires then.
     pub fn expiring(&self, token: &str, in_seconds: i64) -> String {
         let part = |index: usize| token.split('.').nth(index).unwrap();
@@ -272,6 +266,19 @@ impl Site {
         let signature = hmac::sign(&key, signed.as_bytes());
         format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature))
     }
+}
+
+async fn serve(listen: &str, data: &Path, flags: &[&str]) -> (Running, String) {
+    let mut command = Command::new(program("signalbox"));
+    command.env_clear().env("SIGNALBOX_PASSWORD_ITERATIONS", ITERATIONS);
+    command.args(["serve", "--listen", listen, "--data-dir"]).arg(data).args(flags).stdin(Stdio::null());
+    let service = Running::start(command);
+    let url = eventually("the service listens", async || {
+        let text = service.stdout();
+        Some(text.split_once('\n')?.0.strip_prefix("listening on ")?.to_owned())
+    });
+    let url = url.await;
+    (service, url)
 }
 
 /// What a service that others can reach asks of the first account.

@@ -101,7 +101,7 @@ async fn finish(call: &Call, started: Value) -> Result<(Value, Batch), Failure> 
                     backoff.reset();
                     break value;
                 }
-                Err(failure) if attempts < MAX_ATTEMPTS && is_passing(&failure) => {
+                Err(failure) if attempts < MAX_ATTEMPTS && failure.is_passing() => {
                     attempts += 1;
                     tokio::time::sleep(backoff.pause()).await;
                 }
@@ -113,10 +113,6 @@ async fn finish(call: &Call, started: Value) -> Result<(Value, Batch), Failure> 
             }
         };
     }
-}
-
-fn is_passing(failure: &Failure) -> bool {
-    matches!(failure, Failure::Unreachable(_)) || failure.code() == "busy"
 }
 
 /// How many are done, for people who wait.

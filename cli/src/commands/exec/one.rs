@@ -67,7 +67,7 @@ impl Run<'_> {
             let before = self.place;
             let reason = match self.follow(&mut interrupts).await {
                 Ok(outcome) => return Ok(outcome),
-                Err(Failure::Unreachable(reason)) => reason,
+                Err(failure) if failure.is_passing() => failure.to_string(),
                 Err(failure) => return Err(failure),
             };
             if self.place > before {

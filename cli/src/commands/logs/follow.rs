@@ -35,8 +35,14 @@ pub async fn run(call: &Call, sources: Vec<Source>, tail: u32, printer: Printer)
     let (sender, mut items) = mpsc::channel(QUEUE);
     let mut tasks = JoinSet::new();
     for (index, source) in sources.iter().cloned().enumerate() {
-        let follower =
-            Follower { api: Arc::clone(&call.api), source, index, sender: sender.clone(), recent: Recent::default() };
+        let follower = Follower {
+            api: Arc::clone(&call.api),
+            source,
+            index,
+            sender: sender.clone(),
+            recent: Recent::default(),
+            was_connected: false,
+        };
         tasks.spawn(follower.run(tail));
     }
     drop(sender);
@@ -91,17 +97,18 @@ struct Follower {
     index: usize,
     sender: mpsc::Sender<Item>,
     recent: Recent,
+    /// Once it worked, faults of the way to the service pass.
+    was_connected: bool,
 }
 
 impl Follower {
     async fn run(mut self, mut tail: u32) -> Result<(), Failure> {
         let mut backoff = Backoff::default();
-        let mut is_first = true;
         loop {
             match self.follow(tail, &mut backoff).await {
                 Ok(()) => return Ok(()),
-                Err(Failure::Unreachable(reason)) if !is_first => {
-                    self.note(&format!("{reason}; reconnecting")).await;
+                Err(failure) if self.was_connected && failure.is_passing() => {
+                    self.note(&format!("{failure}; reconnecting")).await;
                 }
                 Err(failure) => {
                     let failure = self.source.explained(failure, &self.api.service());
@@ -109,7 +116,6 @@ impl Follower {
                     return Err(failure);
                 }
             }
-            is_first = false;
             tail = AGAIN;
             tokio::time::sleep(backoff.pause()).await;
         }
@@ -120,6 +126,7 @@ impl Follower {
         let mut query = self.source.query();
         query.push(("tail", tail.to_string()));
         let mut socket = Socket::open(&self.api, &format!("/ws/logs/{}", self.source.server.id), &query).await?;
+        self.was_connected = true;
         self.recent.begin_again();
         let mut refused = None;
         loop {

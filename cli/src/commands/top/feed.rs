@@ -33,8 +33,7 @@ pub async fn run(api: Arc<Api>, tag: Option<String>, sender: mpsc::Sender<Update
     loop {
         let update = match follow(&api, tag.as_deref(), &sender, &mut backoff, &mut was_connected).await {
             Ok(()) => return,
-            Err(Failure::Unreachable(reason)) if was_connected => Update::Lost(reason),
-            Err(failure) if was_connected && failure.code() == "busy" => Update::Lost(failure.to_string()),
+            Err(failure) if was_connected && failure.is_passing() => Update::Lost(failure.to_string()),
             Err(failure) => Update::Failed(failure),
         };
         let is_over = matches!(update, Update::Failed(_));
