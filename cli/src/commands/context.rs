@@ -71,8 +71,9 @@ async fn remove(store: Store, out: &Out, name: String) -> Result<(), Failure> {
         Some(context) => context,
         None => return Err(no_context(&name, &store.read()?)),
     };
+    let is_login = matches!(context.credential, Credential::Login { .. });
     // First the service: a login that is only forgotten here would work for a week.
-    if matches!(context.credential, Credential::Login { .. }) {
+    if is_login {
         let target = Target { name: Some(name.clone()), context };
         let ended = match Api::new(target, store.clone()) {
             Ok(api) => api.act("/auth/logout", &[]).await,
@@ -87,7 +88,8 @@ async fn remove(store: Store, out: &Out, name: String) -> Result<(), Failure> {
     contexts.contexts.remove(&name);
     contexts.current = contexts.current.filter(|current| *current != name);
     locked.write(&contexts)?;
-    out.done(&format!("Forgot {name}."), &json!({"removed": name, "current": current_of(contexts.current)}))
+    let rest = if is_login { "" } else { " Its token works until it expires or is revoked." };
+    out.done(&format!("Forgot {name}.{rest}"), &json!({"removed": name, "current": current_of(contexts.current)}))
 }
 
 fn current_of(current: Option<String>) -> Value {

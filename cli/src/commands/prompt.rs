@@ -71,8 +71,8 @@ pub fn read_secret(path: &Path) -> Result<String, Failure> {
             .read_to_string(&mut text)
             .map_err(|error| fault(error.to_string()))?;
     } else {
-        expect_private(path).map_err(fault)?;
         let file = fs::File::open(path).map_err(|error| fault(error.to_string()))?;
+        expect_private(&file).map_err(fault)?;
         file.take(MAX_SECRET_BYTES).read_to_string(&mut text).map_err(|error| fault(error.to_string()))?;
     }
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())

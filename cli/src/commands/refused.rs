@@ -2,7 +2,7 @@
 
 use crate::api::types::Server;
 use crate::error::{Failure, Refusal};
-use crate::output::text::clean;
+use crate::output::text::{clean, shell_word};
 use crate::output::time::ago;
 
 /// What was to be done, in the words of the policy.
@@ -35,10 +35,17 @@ impl Action<'_> {
             Self::Commands => "--commands on".to_owned(),
             Self::Terminal => "--terminal on".to_owned(),
             Self::Log => "--logs on".to_owned(),
-            // Options replace the whole list of files.
-            Self::LogFile(path) => format!("--logs on --log-path {} (and those that it has)", clean(path)),
+            Self::LogFile(path) => format!("--logs on --log-path {}", shell_word(&clean(path))),
             Self::SeeContainers => "--docker read".to_owned(),
             Self::ControlContainers => "--docker control".to_owned(),
+        }
+    }
+
+    /// What else to know before one runs it.
+    fn caution(self) -> &'static str {
+        match self {
+            Self::LogFile(_) => " The option replaces the list of files: repeat it for those that the policy has.",
+            Self::Commands | Self::Terminal | Self::Log | Self::SeeContainers | Self::ControlContainers => "",
         }
     }
 
@@ -60,9 +67,10 @@ pub fn explained(failure: Failure, server: &Server, action: Action<'_>, service:
     let detail = match (refusal.status, refusal.code.as_str()) {
         (_, "agent_refused" | "path_not_allowed") => format!(
             "{name}'s agent does not {}. On {name}, run:\n  curl -fsSL {service}/install.sh | sudo sh -s -- {}\nAn agent that \
-             was started by hand takes the same options.",
+             was started by hand takes the same options.{}",
             action.words(),
             action.options(),
+            action.caution(),
         ),
         (_, "agent_offline") if server.status == "pending" => {
             format!(

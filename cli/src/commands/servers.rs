@@ -12,7 +12,7 @@ use crate::api::{parsed, text_of};
 use crate::error::Failure;
 use crate::output::Format;
 use crate::output::table::{Cell, Table};
-use crate::output::text::clean;
+use crate::output::text::{clean, shell_word};
 use crate::output::time::{ago, local};
 
 /// List, add, show and remove servers
@@ -176,7 +176,8 @@ impl Add {
         if let (Some(key_file), Some(path)) = (key_file, &self.key_file) {
             let key = call.api.post("/api-keys", &json!({"server_id": server.id, "name": server.name})).await?;
             key_file.write(text_of(&key, "key"))?;
-            let (name, service, file) = (clean(&server.name), call.api.service(), path.display());
+            let (name, service) = (clean(&server.name), call.api.service());
+            let file = shell_word(&path.display().to_string());
             sentence.push_str(&format!(
                 " Its key is in {file}. Copy it to {name} and run there:\n  curl -fsSL {service}/install.sh | sudo sh -s -- \
                  --key-file {file}"

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -54,12 +54,14 @@ impl Store {
     pub fn read(&self) -> Result<Contexts, Failure> {
         let path = self.path();
         let fault = |error: String| Failure::failed(format!("cannot read {}: {error}", path.display()));
-        let text = match fs::read(&path) {
-            Ok(text) => text,
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Contexts::default()),
             Err(error) => return Err(fault(error.to_string())),
         };
-        expect_private(&path).map_err(fault)?;
+        expect_private(&file).map_err(fault)?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).map_err(|error| fault(error.to_string()))?;
         // The parser's words could repeat a token, its place cannot.
         serde_json::from_slice(&text)
             .map_err(|error| fault(format!("line {} is not as signalboxctl writes it", error.line())))
@@ -121,9 +123,9 @@ fn create_private(directory: &Path) -> io::Result<()> {
 
 /// Refuses a file that other users can read.
 #[cfg(unix)]
-pub fn expect_private(path: &Path) -> Result<(), String> {
+pub fn expect_private(file: &File) -> Result<(), String> {
     use std::os::unix::fs::PermissionsExt;
-    let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
+    let metadata = file.metadata().map_err(|error| error.to_string())?;
     let mode = metadata.permissions().mode() & 0o7777;
     // The mode of a pipe means nothing.
     if metadata.is_file() && mode & 0o077 != 0 {
@@ -133,7 +135,7 @@ pub fn expect_private(path: &Path) -> Result<(), String> {
 }
 
 #[cfg(not(unix))]
-pub fn expect_private(_: &Path) -> Result<(), String> {
+pub fn expect_private(_: &File) -> Result<(), String> {
     Ok(())
 }
 

@@ -130,6 +130,7 @@ impl Out {
     pub fn list(&self, table: &Table, values: &[Value]) -> Result<(), Failure> {
         match self.format {
             Format::Json => self.json(&Value::Array(values.to_vec())),
+            Format::Csv if self.is_terminal => self.raw(table.cleaned().csv().as_bytes()),
             Format::Csv => self.raw(table.csv().as_bytes()),
             Format::Table => self.raw(table.text(self).as_bytes()),
         }
@@ -160,9 +161,11 @@ impl Out {
     }
 }
 
-/// A line to standard error, under the program's name. If nobody reads it, nothing can be done.
+/// Lines to standard error, under the program's name. They may have words of servers in them. If nobody reads it, nothing can be
+/// done.
 pub fn complain(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "signalboxctl: {text}");
+    let lines: Vec<String> = text.lines().map(text::clean).collect();
+    let _ = writeln!(io::stderr().lock(), "signalboxctl: {}", lines.join("\n"));
 }
 
 /// A line to standard error for people who wait.

@@ -53,8 +53,7 @@ impl Table {
     /// Columns as wide as their widest field, without a line if there are no rows.
     pub fn text(&self, out: &Out) -> String {
         let headings = self.headings.iter().map(|heading| Cell { paint: Paint::Bold, ..Cell::new(*heading) });
-        let cleaned = self.rows.iter().map(|row| row.iter().map(Cell::cleaned).collect());
-        let rows: Vec<Vec<Cell>> = [headings.collect()].into_iter().chain(cleaned).collect();
+        let rows: Vec<Vec<Cell>> = [headings.collect()].into_iter().chain(self.cleaned().rows).collect();
         let widths: Vec<usize> = (0..self.headings.len())
             .map(|column| {
                 rows.iter().filter_map(|row| row.get(column)).map(|cell| width(&cell.text)).max().unwrap_or(0)
@@ -81,6 +80,12 @@ impl Table {
             text.push('\n');
         }
         if self.rows.is_empty() { String::new() } else { text }
+    }
+
+    /// Without anything that changes a terminal.
+    pub fn cleaned(&self) -> Self {
+        let rows = self.rows.iter().map(|row| row.iter().map(Cell::cleaned).collect());
+        Self { headings: self.headings.clone(), rows: rows.collect() }
     }
 
     /// As in RFC 4180. A field that a spreadsheet would calculate begins with an apostrophe.

@@ -28,6 +28,13 @@ fn is_harmful(character: char) -> bool {
     (character.is_control() && character != '\t') || reverses
 }
 
+/// A word that a shell takes as it is.
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "_-./:=@%+,".contains(character);
+    let needs_none = !word.is_empty() && word.chars().all(is_plain);
+    if needs_none { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
 /// How many columns a text takes.
 pub fn width(text: &str) -> usize {
     text.chars().map(|character| character.width().unwrap_or(0)).sum()

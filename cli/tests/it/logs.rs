@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use crate::support::{Running, Site, eventually, open_to_all};
+use crate::terminal::Terminal;
 
 fn append(path: &Path, text: &str) {
     let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
@@ -98,6 +99,22 @@ async fn a_log_that_may_not_be_read_says_what_to_run_and_does_not_end_the_others
     assert!(past.stderr.contains(&format!("sudo sh -s -- --logs on --log-path {path}")), "{past:?}");
     assert_eq!(elsewhere.code, Some(1), "{elsewhere:?}");
     assert_eq!(elsewhere.stdout, "");
+}
+
+#[tokio::test]
+async fn nothing_that_a_server_wrote_reaches_the_terminal_as_a_command() {
+    let site = Site::start().await;
+    let (room, path) = log("a.log", "red \x1b[31malert\x1b[0m \x1b]0;title\x07 end\n");
+    let directory = room.path().canonicalize().unwrap();
+    let _agent = site.agent("web-1", &[], &["--logs", "on", "--log-path", directory.to_str().unwrap()]).await;
+
+    let mut terminal = Terminal::start(&site, &["logs", "web-1", "--file", &path, "--color", "never"]);
+    terminal.until(" end").await;
+    let piped = site.run(&["logs", "web-1", "--file", &path]).await;
+
+    assert_eq!(terminal.ended().await, Some(0));
+    assert!(terminal.shown().contains("red alert \u{fffd}]0;title\u{fffd} end"), "{:?}", terminal.shown());
+    assert!(piped.done().contains("\x1b[31malert"), "a pipe gets the line as it is: {piped:?}");
 }
 
 #[tokio::test]

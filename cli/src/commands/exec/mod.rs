@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::Call;
 use crate::error::Failure;
+use crate::output::text::shell_word;
 use crate::output::time::parse_duration;
 
 /// Run a command on a server, or on all servers with a tag
@@ -104,17 +105,7 @@ async fn read_stdin() -> Result<String, Failure> {
 fn script_of(words: &[String]) -> String {
     match words {
         [script] => script.clone(),
-        words => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
-    }
-}
-
-/// A word that a shell takes as it is.
-fn quoted(word: &str) -> String {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "_-./:=@%+,".contains(character);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
+        words => words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
     }
 }
 
