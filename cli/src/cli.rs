@@ -26,6 +26,9 @@ Environment:
   HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY  the proxy, as for curl
   NO_COLOR  no colours";
 
+/// They would stand between those of the command.
+const OF_ALL: &str = "Options of every command";
+
 /// Signalbox from the command line
 #[derive(Debug, Parser)]
 #[command(name = "signalboxctl", version, after_help = AFTER_HELP, arg_required_else_help = true, disable_help_subcommand = true)]
@@ -40,16 +43,16 @@ pub struct Cli {
 #[derive(Debug, Args)]
 pub struct Options {
     /// The context of this call; defaults to the current one
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME", help_heading = OF_ALL)]
     pub context: Option<String>,
     /// Trust the certificate authorities of this PEM file, too
-    #[arg(long, global = true, value_name = "FILE", env = "SIGNALBOX_CA_FILE")]
+    #[arg(long, global = true, value_name = "FILE", env = "SIGNALBOX_CA_FILE", help_heading = OF_ALL)]
     pub ca_file: Option<PathBuf>,
     /// How results are printed
-    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT", help_heading = OF_ALL)]
     pub output: Format,
     /// Whether to use colours
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN", help_heading = OF_ALL)]
     pub color: ColourChoice,
 }
 
