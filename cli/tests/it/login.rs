@@ -3,9 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use aws_lc_rs::hmac;
 use serde_json::{Value, json};
+use signalbox_protocol::Timestamp;
 
 use crate::support::{PASSWORD, Running, Site, eventually};
+use crate::terminal::Terminal;
 
 async fn signed_in() -> Site {
     let site = Site::start().await;
@@ -125,6 +128,70 @@ async fn a_stream_continues_with_a_newer_token() {
     fs::write(gate, "").unwrap();
 
     assert_eq!(running.outcome().await.done(), "begun\nended\n");
+}
+
+#[tokio::test]
+async fn a_token_that_nobody_can_renew_ends_a_stream_with_a_reason() {
+    let site = Site::start().await;
+    let mut command = site.command(&["alerts", "watch"]);
+    command.env("SIGNALBOX_TOKEN", site.expiring(&site.token, 3));
+
+    let outcome = Running::start(command).outcome().await;
+
+    outcome.refused(1, "check SIGNALBOX_TOKEN");
+}
+
+/// The code of an authenticator app at this moment (RFC 6238).
+fn code_of(secret: &str) -> String {
+    let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    let mut bits = secret.bytes().flat_map(|letter| {
+        let value = alphabet.iter().position(|known| *known == letter).unwrap();
+        (0..5).rev().map(move |bit| u8::try_from(value >> bit & 1).unwrap())
+    });
+    let bytes: Vec<u8> =
+        (0..secret.len() * 5 / 8).map(|_| (0..8).fold(0, |byte, _| byte << 1 | bits.next().unwrap())).collect();
+    let step = u64::try_from(Timestamp::now().as_seconds() / 30).unwrap();
+    let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &bytes);
+    let digest = hmac::sign(&key, &step.to_be_bytes());
+    let digest = digest.as_ref();
+    let at = usize::from(digest[19] & 15);
+    let number = u32::from_be_bytes(digest[at..at + 4].try_into().unwrap()) & 0x7fff_ffff;
+    format!("{:06}", number % 1_000_000)
+}
+
+#[tokio::test]
+async fn an_account_with_an_authenticator_app_needs_its_code() {
+    let site = Site::start().await;
+    let secret = site.post("/auth/totp", &json!({})).await["secret"].as_str().unwrap().to_owned();
+    let confirmed = site.post("/auth/totp/confirm", &json!({"otp": code_of(&secret)})).await;
+    let recovery = confirmed["recovery_codes"][0].as_str().unwrap();
+    let password = site.secret_file("password", PASSWORD);
+    let arguments = ["login", &site.url, "--username", "ada", "--password-file", &password];
+
+    let without = site.run_plain(&arguments).await;
+    let wrong = site.run_plain(&[&arguments[..], &["--otp", "nonsense"]].concat()).await;
+    let with = site.run_plain(&[&arguments[..], &["--otp", recovery]].concat()).await;
+
+    without.refused(2, "add --otp");
+    wrong.refused(1, "signalboxctl: ");
+    with.done();
+}
+
+#[tokio::test]
+async fn a_person_at_a_terminal_is_asked_and_the_password_is_not_shown() {
+    let site = Site::start().await;
+    let mut terminal = Terminal::start_plain(&site, &["login", &site.url]);
+
+    terminal.until("User name (empty if you have a token): ").await;
+    terminal.enter("ada\n");
+    terminal.until("Password: ").await;
+    terminal.raw().await;
+    terminal.enter("wrong\u{15}");
+    terminal.enter(&format!("{PASSWORD}\r"));
+
+    assert_eq!(terminal.ended().await, Some(0), "{}", terminal.shown());
+    terminal.until("Signed in to").await;
+    assert!(!terminal.shown().contains("horse") && !terminal.shown().contains("wrong"), "{}", terminal.shown());
 }
 
 #[tokio::test]

@@ -22,9 +22,17 @@ pub struct Terminal {
 impl Terminal {
     /// The program in a terminal of 100 columns and 30 rows.
     pub fn start(site: &Site, arguments: &[&str]) -> Self {
+        Self::of(&site.command(arguments))
+    }
+
+    /// The same without a service and a token in the environment.
+    pub fn start_plain(site: &Site, arguments: &[&str]) -> Self {
+        Self::of(&site.plain_command(arguments))
+    }
+
+    fn of(command: &std::process::Command) -> Self {
         let (pty, pts) = open().unwrap();
         pty.resize(Size::new(30, 100)).unwrap();
-        let command = site.command(arguments);
         let variables = command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
         let program = Command::new(command.get_program()).env_clear().envs(variables).env("TERM", "xterm-256color");
         let child = program.args(command.get_args()).spawn_borrowed(&pts).unwrap();
@@ -59,6 +67,12 @@ impl Terminal {
     pub fn signal(&self, name: &str) {
         let status = std::process::Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status();
         assert!(status.unwrap().success());
+    }
+
+    /// Waits until keys reach the program one by one, and nobody shows them.
+    pub async fn raw(&self) {
+        let is_raw = || !tcgetattr(&self.pts).unwrap().local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO);
+        eventually("the terminal is raw", async || is_raw().then_some(())).await;
     }
 
     /// Waits for its end. Asserts that the terminal is as it was before.
