@@ -13,8 +13,9 @@ use blocks::{Block, all, documents, prose_of, read};
 use clap::CommandFactory;
 
 /// Blocks that nothing reads, by a line of each, and why not.
-const FOR_PEOPLE: [(&str, &str, &str); 2] = [
+const FOR_PEOPLE: [(&str, &str, &str); 3] = [
     ("CONTRIBUTING.md", "make check    ruled-out words", "two commands with what they do, in columns"),
+    ("docs/guides/signalboxctl.md", "$ signalboxctl login", "a recorded session, with what the program printed"),
     ("docs/operate/instances.md", "load balancer ──HTTP──", "a drawing"),
 ];
 
@@ -99,6 +100,7 @@ fn every_flag_and_variable_of_the_sentences_exists() {
     known.extend(["--help", "--version"].map(str::to_owned));
     collect(&signalbox::cli::Cli::command(), &mut known);
     collect(&signalbox_agent::cli::Cli::command(), &mut known);
+    collect(&signalboxctl::cli::Cli::command(), &mut known);
     let script = read("packaging/install.sh");
     known
         .extend(script.lines().filter_map(|line| line.strip_prefix("  --")).map(|line| format!("--{}", word_of(line))));

@@ -42,8 +42,14 @@ const OTHERS: [&str; 29] = [
 ];
 
 /// Variables of the environment that no flag has: of install.sh, of builds, of the tests and of the interface's development.
-const VARIABLES: [&str; 5] =
-    ["SIGNALBOX_AGENT_KEY", "SIGNALBOX_ROOT", "SIGNALBOX_URL", "SIGNALBOX_WEB_DIST", "SIGNALBOX_WEB_FRONT"];
+const VARIABLES: [&str; 6] = [
+    "SIGNALBOX_AGENT_KEY",
+    "SIGNALBOX_ROOT",
+    "SIGNALBOX_TOKEN",
+    "SIGNALBOX_URL",
+    "SIGNALBOX_WEB_DIST",
+    "SIGNALBOX_WEB_FRONT",
+];
 
 /// What stands for something of the reader's, and what a program takes in its place.
 const PLACEHOLDERS: [(&str, &str); 2] = [
@@ -91,6 +97,7 @@ fn call(program: &str, arguments: &[&str]) -> Result<(), String> {
     match name {
         "signalbox" => service(arguments),
         "signalbox-agent" => parsed::<signalbox_agent::cli::Cli>("signalbox-agent", arguments),
+        "signalboxctl" => parsed::<signalboxctl::cli::Cli>("signalboxctl", arguments),
         "curl" => calls::check(arguments),
         "sudo" => sudo(arguments),
         "sh" => script(arguments),
@@ -207,7 +214,7 @@ fn make(arguments: &[&str]) -> Result<(), String> {
 /// Packages and profiles that a build names must be there.
 fn cargo(arguments: &[&str]) -> Result<(), String> {
     let manifest = read("Cargo.toml");
-    let packages = ["signalbox", "signalbox-agent", "bench"];
+    let packages = ["signalbox", "signalbox-agent", "signalboxctl", "bench"];
     for pair in arguments.windows(2) {
         let is_there = match pair[0] {
             "-p" | "--package" => packages.contains(&pair[1]),
@@ -242,6 +249,7 @@ fn what_no_program_knows_is_a_fault() {
         ("curl -fsSL https://signalbox.example.com/install.sh | sudo sh -s -- --kee sbk_...", "--kee"),
         ("docker run -d --name signalbox signalbox backup", "FILE"),
         ("docker run --nmae signalbox signalbox", "--nmae"),
+        ("signalboxctl exec web-1 --tga a -- true", "--tga"),
         ("make doc", "doc"),
         ("scripts/no-such", "scripts/no-such"),
         ("frobnicate", "frobnicate"),

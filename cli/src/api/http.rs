@@ -1,0 +1,87 @@
+//! HTTP to the service, before anybody has signed in: connections, sizes, and what faults mean.
+
+use std::error::Error;
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::{Client, Response, redirect};
+
+use super::tls;
+use crate::context::ServiceUrl;
+use crate::error::{Failure, Refusal};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Beyond the 90 s after which the service answers whatever it has.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(100);
+/// The largest answers are those of histories and batches of a thousand servers, of some MiB.
+const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
+
+/// A client for one service, through the proxy that the environment names.
+pub fn client(url: &ServiceUrl, ca_file: Option<&Path>) -> Result<Client, Failure> {
+    let tls = match ca_file {
+        None if !url.is_secure() => tls::without_roots()?,
+        file => tls::client_config(file)?,
+    };
+    let mut builder = Client::builder()
+        .tls_backend_preconfigured(tls)
+        // WebSockets begin as HTTP/1.1.
+        .http1_only()
+        .connect_timeout(CONNECT_TIMEOUT)
+        // A redirection would take the token elsewhere.
+        .redirect(redirect::Policy::none())
+        .user_agent(concat!("signalboxctl/", env!("CARGO_PKG_VERSION")));
+    if url.is_loopback() {
+        builder = builder.no_proxy();
+    }
+    builder
+        .build()
+        .map_err(|error| Failure::usage(format!("cannot use the proxy of the environment: {}", causes(&error))))
+}
+
+/// The body of an answer that is not an error.
+pub async fn body(response: Response) -> Result<Vec<u8>, Failure> {
+    let status = response.status();
+    if status.is_redirection() {
+        let to = response.headers().get("location").and_then(|place| place.to_str().ok()).unwrap_or("elsewhere");
+        return Err(Failure::failed(format!("the service sends to {to}: log in with that address")));
+    }
+    let body = bounded(response).await?;
+    if status.is_success() { Ok(body) } else { Err(Failure::Refused(Refusal::of(status.as_u16(), &body))) }
+}
+
+async fn bounded(mut response: Response) -> Result<Vec<u8>, Failure> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+        if body.len() + chunk.len() > MAX_ANSWER_BYTES {
+            return Err(Failure::failed("the answer is larger than 64 MiB: ask for less"));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// A fault of the way to the service. The address is left out: it is the user's own.
+#[allow(clippy::needless_pass_by_value)]
+pub fn unreachable(error: reqwest::Error) -> Failure {
+    let error = error.without_url();
+    let causes = causes(&error);
+    if causes.contains("UnknownIssuer") {
+        return Failure::Unreachable(
+            "the service's certificate is of an authority that this machine does not trust: name it with --ca-file"
+                .to_owned(),
+        );
+    }
+    if error.is_timeout() {
+        return Failure::Unreachable("the service gives no answer in time".to_owned());
+    }
+    Failure::Unreachable(format!("cannot reach the service: {causes}"))
+}
+
+/// The reason at the bottom: what is above says only that a request failed.
+fn causes(error: &dyn Error) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
+}

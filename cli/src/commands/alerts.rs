@@ -1,0 +1,252 @@
+//! Alerts: what is wrong now, and what becomes wrong.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+use signalbox_protocol::frontend::FeedMessage;
+use uuid::Uuid;
+
+use super::Call;
+use crate::api::backoff::Backoff;
+use crate::api::socket::Socket;
+use crate::api::types::{Alert, Server};
+use crate::api::{Api, parsed, text_of};
+use crate::error::Failure;
+use crate::output::table::{Cell, Table};
+use crate::output::text::clean;
+use crate::output::time::{age, local};
+use crate::output::{self, Format, Out, Paint};
+
+/// List, watch, acknowledge and resolve alerts
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Alerts {
+    #[command(subcommand)]
+    command: Option<AlertsCommand>,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(Debug, Subcommand)]
+enum AlertsCommand {
+    /// List alerts (the default); those that are not resolved, unless --status says otherwise
+    Ls(List),
+    /// Show alerts as they are raised and change, beginning with those that are not resolved
+    Watch,
+    /// Acknowledge alerts, which stops their reminders
+    Ack(Chosen),
+    /// Resolve alerts by hand
+    Resolve(Chosen),
+}
+
+#[derive(Debug, Default, Args)]
+struct List {
+    #[arg(long, value_parser = ["active", "acknowledged", "resolved"], value_name = "STATUS")]
+    status: Option<String>,
+    #[arg(long, value_parser = ["info", "warning", "critical"], value_name = "SEVERITY")]
+    severity: Option<String>,
+    /// Only alerts of this server, by name or id
+    #[arg(long, value_name = "SERVER")]
+    server: Option<String>,
+    /// At most this many of the newest
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=500))]
+    limit: u32,
+}
+
+#[derive(Debug, Args)]
+struct Chosen {
+    /// Ids, or the ends of ids that `alerts` shows
+    #[arg(value_name = "ALERT", required = true)]
+    alerts: Vec<String>,
+}
+
+/// Ids begin with their time, so their ends differ. As many characters are shown.
+const SHORT_ID: usize = 8;
+
+impl Alerts {
+    pub async fn run(self, call: &Call) -> Result<(), Failure> {
+        match self.command.unwrap_or(AlertsCommand::Ls(self.list)) {
+            AlertsCommand::Ls(list) => list.run(call).await,
+            AlertsCommand::Watch => watch(call).await,
+            AlertsCommand::Ack(chosen) => chosen.act(call, "acknowledge").await,
+            AlertsCommand::Resolve(chosen) => chosen.act(call, "resolve").await,
+        }
+    }
+}
+
+/// Not resolved, newest first.
+async fn unresolved(api: &Api, filters: &[(&'static str, String)]) -> Result<Vec<Value>, Failure> {
+    let mut all = Vec::new();
+    for status in ["active", "acknowledged"] {
+        let mut query = filters.to_vec();
+        query.push(("status", status.to_owned()));
+        all.extend(api.list("/alerts", &query).await?);
+    }
+    // The form of times sorts like the times.
+    all.sort_by(|a, b| text_of(b, "triggered_at").cmp(text_of(a, "triggered_at")));
+    Ok(all)
+}
+
+impl List {
+    async fn run(self, call: &Call) -> Result<(), Failure> {
+        let mut query: Vec<(&'static str, String)> = Vec::new();
+        if let Some(server) = &self.server {
+            query.push(("server_id", call.api.server(server).await?.id.to_string()));
+        }
+        query.extend(self.severity.map(|severity| ("severity", severity)));
+        let mut values = match self.status {
+            Some(status) => {
+                query.extend([("status", status), ("limit", self.limit.to_string())]);
+                parsed(call.api.get("/alerts", &query).await?)?
+            }
+            None => unresolved(&call.api, &query).await?,
+        };
+        values.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
+        let mut names = Names::new(&call.api);
+        let mut table = Table::new(["SEVERITY", "STATUS", "SINCE", "SERVER", "ALERT", "ID"]);
+        for value in &values {
+            let alert: Alert = parsed(value.clone())?;
+            table.row([
+                Cell::word(alert.severity),
+                Cell::word(alert.status),
+                local(alert.triggered_at).into(),
+                names.of(alert.server_id).await.into(),
+                alert.message.into(),
+                end_of(alert.id).into(),
+            ]);
+        }
+        call.out.list(&table, &values)
+    }
+}
+
+fn end_of(id: Uuid) -> String {
+    let id = id.to_string();
+    id.get(id.len() - SHORT_ID..).unwrap_or(&id).to_owned()
+}
+
+impl Chosen {
+    async fn act(self, call: &Call, verb: &str) -> Result<(), Failure> {
+        call.out.expect_no_csv()?;
+        // All of them are found before the first changes.
+        let mut ids = Vec::new();
+        for wanted in &self.alerts {
+            ids.push(find(&call.api, wanted).await?);
+        }
+        for id in ids {
+            let value = call.api.act(&format!("/alerts/{id}/{verb}"), &[]).await?;
+            let alert: Alert = parsed(value.clone())?;
+            match call.out.format {
+                Format::Json => call.out.json_line(&value)?,
+                Format::Table | Format::Csv => {
+                    call.out.line(&format!("{} is {}: {}", end_of(id), clean(&alert.status), clean(&alert.message)))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn find(api: &Api, wanted: &str) -> Result<Uuid, Failure> {
+    if let Ok(id) = wanted.parse() {
+        return Ok(id);
+    }
+    if wanted.len() < SHORT_ID || !wanted.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
+        return Err(Failure::usage(format!("{wanted:?} is no id of an alert: `signalboxctl alerts` shows them")));
+    }
+    let ending = wanted.to_lowercase();
+    let all = unresolved(api, &[]).await?;
+    let ids = all.iter().map(|alert| text_of(alert, "id")).filter(|id| id.ends_with(&ending));
+    let found: Vec<Uuid> = ids.filter_map(|id| id.parse().ok()).collect();
+    match found.as_slice() {
+        [id] => Ok(*id),
+        [] => Err(Failure::failed(format!("no alert that is not resolved has an id that ends with {wanted:?}"))),
+        _ => Err(Failure::usage(format!(
+            "{} alerts have an id that ends with {wanted:?}: write the whole id",
+            found.len()
+        ))),
+    }
+}
+
+/// Names of servers, read when the first unknown one is met.
+struct Names {
+    api: Arc<Api>,
+    known: HashMap<Uuid, String>,
+}
+
+impl Names {
+    fn new(api: &Arc<Api>) -> Self {
+        Self { api: Arc::clone(api), known: HashMap::new() }
+    }
+
+    /// The name; the id of a server that is gone.
+    async fn of(&mut self, id: Uuid) -> String {
+        if !self.known.contains_key(&id) {
+            for server in self.api.list("/servers", &[]).await.unwrap_or_default() {
+                if let Ok(server) = parsed::<Server>(server) {
+                    self.known.insert(server.id, server.name);
+                }
+            }
+        }
+        // Also that there is none, so that it is asked for once.
+        clean(self.known.entry(id).or_insert_with(|| id.to_string()))
+    }
+}
+
+/// Until somebody ends it: a lost connection is opened again.
+async fn watch(call: &Call) -> Result<(), Failure> {
+    call.out.expect_no_csv()?;
+    let mut names = Names::new(&call.api);
+    let mut seen: HashMap<Uuid, String> = HashMap::new();
+    let mut backoff = Backoff::default();
+    let mut socket = Socket::open(&call.api, "/ws/alerts", &[]).await?;
+    loop {
+        match socket.next().await {
+            Ok(FeedMessage::Alert(alert)) => {
+                backoff.reset();
+                // A new connection begins with alerts that were shown, and peaks alone are no news.
+                if seen.insert(alert.id, alert.status.clone()).is_some_and(|before| before == alert.status) {
+                    continue;
+                }
+                if alert.status == "resolved" {
+                    seen.remove(&alert.id);
+                }
+                print(&call.out, &alert, &mut names).await?;
+            }
+            Ok(FeedMessage::Dropped { count }) => output::complain(&format!("{count} messages are missing here")),
+            Ok(_) => {}
+            Err(end) => {
+                let failure = Failure::from(end);
+                let Failure::Unreachable(reason) = failure else { return Err(failure) };
+                output::complain(&format!("{reason}; reconnecting"));
+                socket = reopened(call, &mut backoff).await?;
+            }
+        }
+    }
+}
+
+async fn reopened(call: &Call, backoff: &mut Backoff) -> Result<Socket, Failure> {
+    loop {
+        tokio::time::sleep(backoff.pause()).await;
+        match Socket::open(&call.api, "/ws/alerts", &[]).await {
+            Err(failure) if failure.is_passing() => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+async fn print(out: &Out, alert: &signalbox_protocol::alert::Alert, names: &mut Names) -> Result<(), Failure> {
+    if out.format == Format::Json {
+        let value = serde_json::to_value(alert).map_err(|error| Failure::failed(error.to_string()))?;
+        return out.json_line(&value);
+    }
+    let lasted = alert.resolved_at.map(|end| format!(" after {}", age(end.millis_since(alert.triggered_at) / 1000)));
+    let paint = if alert.status == "resolved" { Paint::Green } else { Paint::of_word(&alert.severity) };
+    let moment = alert.resolved_at.or(alert.acknowledged_at).unwrap_or(alert.triggered_at);
+    let state =
+        out.paint(paint, &format!("{} {}{}", clean(&alert.severity), clean(&alert.status), lasted.unwrap_or_default()));
+    let silenced = if alert.silenced { " (silenced)" } else { "" };
+    let server = names.of(alert.server_id).await;
+    out.line(&format!("{} {state}{silenced} {server}: {} [{}]", local(moment), clean(&alert.message), end_of(alert.id)))
+}

@@ -1,0 +1,178 @@
+//! A command on many servers: the service runs it, this waits for it and shows who answered what.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Order;
+use super::grouped::{Group, groups};
+use crate::api::backoff::Backoff;
+use crate::api::parsed;
+use crate::api::types::{Batch, BatchResult, Command};
+use crate::commands::Call;
+use crate::commands::interrupts::Interrupts;
+use crate::error::{Failure, Refusal};
+use crate::output::text::clean;
+use crate::output::{self, Format, Paint};
+
+/// A batch has no socket: this is how late its end is noticed, at most.
+const POLL: Duration = Duration::from_millis(500);
+/// Results have this much of their output; the rest is asked for.
+const PREVIEW_BYTES: usize = 4096;
+/// Whole outputs that are asked for, one request each.
+const MAX_WHOLE: usize = 50;
+/// How often in a row the service may be unreachable. The batch runs without us.
+const MAX_ATTEMPTS: u32 = 10;
+
+/// On which servers, and how.
+pub struct Choice {
+    pub tag: String,
+    pub concurrency: Option<u32>,
+    pub stop_on_failure: bool,
+}
+
+pub async fn run(call: &Call, choice: &Choice, order: &Order) -> Result<(), Failure> {
+    let mut body = order.body();
+    body.extend([
+        ("tag", json!(choice.tag)),
+        ("concurrency", json!(choice.concurrency)),
+        ("stop_on_failure", json!(choice.stop_on_failure)),
+    ]);
+    let started = call.api.post("/commands", &body).await.map_err(|failure| of_tag(failure, &choice.tag))?;
+    let (value, mut batch) = finish(call, started).await?;
+    if call.out.format == Format::Json {
+        call.out.json(&value)?;
+    } else {
+        complete(call, &mut batch.results).await?;
+        show(call, &groups(&batch.results))?;
+    }
+    let failed = batch.results.iter().filter(|result| result.status != "succeeded").count();
+    match failed {
+        0 => Ok(()),
+        count => Err(Failure::failed(format!("it did not succeed on {count} of {}", counted(batch.results.len())))),
+    }
+}
+
+/// The service does not repeat the tag.
+fn of_tag(failure: Failure, tag: &str) -> Failure {
+    match failure {
+        Failure::Refused(refusal) if matches!(refusal.status, 400 | 404 | 422) => {
+            Failure::Refused(Refusal { detail: format!("tag {tag:?}: {}", refusal.detail), ..refusal })
+        }
+        failure => failure,
+    }
+}
+
+fn counted(servers: usize) -> String {
+    if servers == 1 { "1 server".to_owned() } else { format!("{servers} servers") }
+}
+
+/// Waits until every server is done. Ctrl-C cancels the batch, a second one leaves it alone.
+async fn finish(call: &Call, started: Value) -> Result<(Value, Batch), Failure> {
+    let mut interrupts = Interrupts::listen()?;
+    let mut progress = Progress::default();
+    let mut backoff = Backoff::default();
+    let mut attempts = 0;
+    let mut value = started;
+    loop {
+        let batch: Batch = parsed(value.clone())?;
+        progress.show(&batch);
+        if batch.finished_at.is_some() {
+            progress.clear();
+            return Ok((value, batch));
+        }
+        let path = format!("/commands/batches/{}", batch.id);
+        tokio::select! {
+            () = tokio::time::sleep(POLL) => {}
+            count = interrupts.next() => {
+                progress.clear();
+                if count > 1 {
+                    return Err(Failure::failed(format!("the batch {} continues at the service", batch.id)));
+                }
+                output::note("cancelling; press Ctrl-C again to leave it to the service");
+                call.api.act(&format!("{path}/cancel"), &[]).await?;
+            }
+        }
+        value = loop {
+            match call.api.get(&path, &[]).await {
+                Ok(value) => {
+                    attempts = 0;
+                    backoff.reset();
+                    break value;
+                }
+                Err(failure) if attempts < MAX_ATTEMPTS && failure.is_passing() => {
+                    attempts += 1;
+                    tokio::time::sleep(backoff.pause()).await;
+                }
+                Err(failure) => {
+                    progress.clear();
+                    output::complain(&format!("the batch {} continues at the service", batch.id));
+                    return Err(failure);
+                }
+            }
+        };
+    }
+}
+
+/// How many are done, for people who wait.
+#[derive(Default)]
+struct Progress {
+    shown: bool,
+}
+
+impl Progress {
+    fn show(&mut self, batch: &Batch) {
+        let mut stderr = io::stderr().lock();
+        if stderr.is_terminal() {
+            let waiting = batch.counts.queued + batch.counts.running;
+            let done = (batch.results.len() as u64).saturating_sub(waiting);
+            let _ = write!(stderr, "\r{done} of {} done", counted(batch.results.len()));
+            let _ = stderr.flush();
+            self.shown = true;
+        }
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+}
+
+/// Fetches what the previews lack. What remains cut says so.
+async fn complete(call: &Call, results: &mut [BatchResult]) -> Result<(), Failure> {
+    let long = results.iter_mut().filter(|result| result.preview.len() + 4 > PREVIEW_BYTES);
+    for (index, result) in long.enumerate() {
+        if index < MAX_WHOLE {
+            let path = format!("/commands/{}/{}", result.server_id, result.command_id);
+            let command: Command = parsed(call.api.get(&path, &[]).await?)?;
+            result.preview = command.output;
+        } else {
+            result.truncated = true;
+        }
+    }
+    Ok(())
+}
+
+fn show(call: &Call, groups: &[Group]) -> Result<(), Failure> {
+    for (index, group) in groups.iter().enumerate() {
+        if index > 0 {
+            call.out.line("")?;
+        }
+        let paint = if group.status == "succeeded" { Paint::Green } else { Paint::Red };
+        call.out.line(&call.out.paint(paint, &format!("── {}", group.heading())))?;
+        if let Some(reason) = &group.reason {
+            call.out.line(reason)?;
+        }
+        // Of many machines at once: in a terminal it must not be able to imitate another one's heading.
+        let shown = |line: &str| if call.out.is_terminal { clean(line) } else { line.to_owned() };
+        for line in group.output.lines() {
+            call.out.line(&shown(line))?;
+        }
+        if group.is_cut {
+            call.out.line(&call.out.paint(Paint::Dim, "(a part of the output is missing)"))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! A command on one server: its output as it comes, and its exit code.
+
+use std::io::{self, Write};
+
+use signalbox_protocol::agent::Stream;
+use signalbox_protocol::frontend::{CommandEnded, FeedMessage};
+use uuid::Uuid;
+
+use super::Order;
+use crate::api::backoff::Backoff;
+use crate::api::parsed;
+use crate::api::socket::{End, Socket};
+use crate::api::types::{Command, Reason, Server};
+use crate::commands::Call;
+use crate::commands::interrupts::Interrupts;
+use crate::commands::refused::{Action, explained};
+use crate::error::Failure;
+use crate::output::{self, Format};
+
+/// The exit code after a second Ctrl-C, as of a program that SIGINT ended.
+const INTERRUPTED: u8 = 130;
+const TIMED_OUT: u8 = 124;
+/// How often a lost connection is opened again: about three minutes. The command continues without it.
+const MAX_ATTEMPTS: u32 = 10;
+
+/// How a command ended.
+struct Outcome {
+    status: String,
+    exit_code: Option<i32>,
+    error: Option<Reason>,
+}
+
+pub async fn run(call: &Call, wanted: &str, order: &Order) -> Result<(), Failure> {
+    let server = call.api.server(wanted).await?;
+    let explain = |failure| explained(failure, &server, Action::Commands, &call.api.service());
+    let path = format!("/commands/{}", server.id);
+    let started = call.api.post(&format!("{path}?wait=0"), &order.body()).await.map_err(explain)?;
+    let command: Command = parsed(started)?;
+    let mut run = Run { call, server: &server, command_id: command.command_id, place: 0 };
+    let outcome = run.finish().await?;
+    if call.out.format == Format::Json {
+        call.out.json(&call.api.get(&format!("{path}/{}", command.command_id), &[]).await?)?;
+    }
+    verdict(outcome, order).map_err(explain)
+}
+
+/// A command that runs.
+struct Run<'a> {
+    call: &'a Call,
+    server: &'a Server,
+    command_id: Uuid,
+    /// The offset of the output that comes next.
+    place: u64,
+}
+
+impl Run<'_> {
+    fn path(&self) -> String {
+        format!("/commands/{}/{}", self.server.id, self.command_id)
+    }
+
+    async fn finish(&mut self) -> Result<Outcome, Failure> {
+        // Once for the whole run: between two waits a signal must not be lost.
+        let mut interrupts = Interrupts::listen()?;
+        let mut backoff = Backoff::default();
+        let mut attempts = 0;
+        loop {
+            let before = self.place;
+            let reason = match self.follow(&mut interrupts).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(failure) if failure.is_passing() => failure.to_string(),
+                Err(failure) => return Err(failure),
+            };
+            if self.place > before {
+                attempts = 0;
+                backoff.reset();
+            }
+            attempts += 1;
+            if attempts > MAX_ATTEMPTS {
+                return Err(Failure::Unreachable(format!("{reason}; the command {} may still run", self.command_id)));
+            }
+            tokio::select! {
+                () = tokio::time::sleep(backoff.pause()) => {}
+                count = interrupts.next() => self.interrupted(count).await?,
+            }
+        }
+    }
+
+    /// Until the command ends or the connection does.
+    async fn follow(&mut self, interrupts: &mut Interrupts) -> Result<Outcome, Failure> {
+        let mut socket = Socket::open(&self.call.api, &format!("/ws{}", self.path()), &[]).await?;
+        loop {
+            let message = tokio::select! {
+                message = socket.next() => message,
+                count = interrupts.next() => {
+                    self.interrupted(count).await?;
+                    continue;
+                }
+            };
+            match message {
+                Ok(FeedMessage::Output { stream, data, offset }) => self.print(stream, &data, offset)?,
+                Ok(FeedMessage::LeftOut { bytes }) => self.left_out(bytes),
+                Ok(FeedMessage::Result(ended)) => {
+                    socket.close().await;
+                    return Ok(Outcome::of(ended));
+                }
+                Ok(FeedMessage::Error { code, detail }) => return Err(Reason { code, detail }.into()),
+                Ok(_) => {}
+                // The answer must have been on its way.
+                Err(End::Over) => return Err(Failure::Unreachable("the service closed the socket early".to_owned())),
+                Err(end) => return Err(end.into()),
+            }
+        }
+    }
+
+    /// Output that a socket before this one has brought is not printed again.
+    fn print(&mut self, stream: Option<Stream>, data: &str, offset: Option<u64>) -> Result<(), Failure> {
+        let offset = offset.unwrap_or(self.place);
+        let known = usize::try_from(self.place.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let Some(fresh) = data.get(known..).filter(|fresh| !fresh.is_empty()) else { return Ok(()) };
+        self.place = offset.saturating_add(data.len() as u64);
+        if self.call.out.format == Format::Json {
+            return Ok(());
+        }
+        match stream {
+            Some(Stream::Stderr) => {
+                let mut stderr = io::stderr().lock();
+                stderr.write_all(fresh.as_bytes())?;
+                stderr.flush()?;
+            }
+            Some(Stream::Stdout) | None => self.call.out.raw(fresh.as_bytes())?,
+        }
+        Ok(())
+    }
+
+    fn left_out(&mut self, bytes: u64) {
+        self.place = self.place.saturating_add(bytes);
+        output::complain(&format!("the service did not keep {bytes} bytes of the output here"));
+    }
+
+    /// The first time it cancels the command, the second time it leaves it alone.
+    async fn interrupted(&self, count: u32) -> Result<(), Failure> {
+        if count > 1 {
+            return Err(Failure::Remote(INTERRUPTED));
+        }
+        output::note("\ncancelling; press Ctrl-C again to leave it to the server");
+        let (api, path) = (std::sync::Arc::clone(&self.call.api), format!("{}/cancel", self.path()));
+        // The answer comes when the command has ended; its output comes before that.
+        tokio::spawn(async move {
+            if let Err(failure) = api.act(&path, &[]).await {
+                output::complain(&format!("cannot cancel: {failure}"));
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Outcome {
+    fn of(ended: CommandEnded) -> Self {
+        let error = ended.error.map(|error| Reason { code: error.code, detail: error.detail });
+        Self { status: ended.status, exit_code: ended.exit_code, error }
+    }
+}
+
+/// The exit code, and words where the output cannot say what happened.
+fn verdict(outcome: Outcome, order: &Order) -> Result<(), Failure> {
+    if let Some(reason) = outcome.error {
+        return Err(reason.into());
+    }
+    match outcome.status.as_str() {
+        "succeeded" => return Ok(()),
+        "timed_out" => output::complain(&format!("the command was ended after {} s", order.timeout.as_secs())),
+        "cancelled" => output::complain("the command was cancelled"),
+        "lost" => return Err(Failure::failed("the agent does not know what became of the command")),
+        "skipped" => return Err(Failure::failed("the command was skipped")),
+        _ => {}
+    }
+    Err(Failure::Remote(exit_code(&outcome.status, outcome.exit_code)))
+}
+
+/// A failure is never 0, also where a system's exit codes have more bits than a process here can end with.
+fn exit_code(status: &str, code: Option<i32>) -> u8 {
+    let code = match (code, status) {
+        (Some(code), _) => u8::try_from(code & 0xff).unwrap_or(1),
+        (None, "timed_out") => TIMED_OUT,
+        (None, "cancelled") => INTERRUPTED,
+        (None, _) => 1,
+    };
+    code.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_command_never_ends_with_0() {
+        for (status, code, expected) in [
+            ("failed", Some(3), 3),
+            ("failed", Some(256), 1),
+            ("failed", Some(-1), 255),
+            ("failed", None, 1),
+            ("timed_out", Some(124), 124),
+            ("timed_out", None, 124),
+            ("cancelled", None, 130),
+        ] {
+            assert_eq!(exit_code(status, code), expected, "{status} {code:?}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Signs in to a service and remembers it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use reqwest::Client;
+use serde_json::json;
+
+use super::prompt;
+use crate::api::renewal::TokenPair;
+use crate::api::{Api, http};
+use crate::cli::Options;
+use crate::context::{Context, Credential, ServiceUrl, Store, Target, Token};
+use crate::error::Failure;
+use crate::output::{self, Out};
+
+/// Sign in to a service and make it the current context
+///
+/// With a token for programs, or with user name and password: the program then keeps a login that it renews. Without an option it
+/// asks. Tokens are kept in a file that only you can read.
+#[derive(Debug, Args)]
+pub struct Login {
+    /// The address of the service, such as https://signalbox.example.com
+    #[arg(value_name = "URL")]
+    url: ServiceUrl,
+    /// The name of the context; defaults to the host
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// A file with a token; - is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "username")]
+    token_file: Option<PathBuf>,
+    /// Your user name or e-mail address
+    #[arg(long, value_name = "NAME")]
+    username: Option<String>,
+    /// A file with the password; - is standard input
+    #[arg(long, value_name = "FILE", requires = "username")]
+    password_file: Option<PathBuf>,
+    /// A code of your authenticator app, or a recovery code
+    #[arg(long, value_name = "CODE", requires = "username")]
+    otp: Option<String>,
+}
+
+impl Login {
+    pub async fn run(self, options: Options) -> Result<(), Failure> {
+        let out = Out::new(options.output, options.color);
+        if self.url.is_readable_by_others() {
+            output::complain(
+                "anyone on the way can read what is sent over http://: use https:// if the service has it",
+            );
+        }
+        // The file must be found from every directory.
+        let ca_file = options.ca_file.map(std::path::absolute).transpose()?;
+        let client = http::client(&self.url, ca_file.as_deref())?;
+        let credential = self.credential(&client).await?;
+        let name = self.name.unwrap_or_else(|| self.url.authority());
+        let context = Context { url: self.url, ca_file, credential };
+        let store = Store::of_user()?;
+        // Before it is kept, the token has to work. Every token may list servers.
+        let target = Target { name: Some(name.clone()), context: context.clone() };
+        Api::new(target, store.clone())?.get("/servers", &[("limit", "1".to_owned())]).await?;
+        let contexts = store.lock().await?;
+        let mut all = contexts.read()?;
+        let sentence = format!("Signed in to {} as the context {name}.", context.url);
+        let summary = json!({"name": name, "url": context.url, "credential": context.credential.words()});
+        all.contexts.insert(name.clone(), context);
+        all.current = Some(name);
+        contexts.write(&all)?;
+        out.done(&sentence, &summary)
+    }
+
+    async fn credential(&self, client: &Client) -> Result<Credential, Failure> {
+        if let Some(file) = &self.token_file {
+            return Ok(Credential::Token { token: Token::parse(&prompt::read_secret(file)?)? });
+        }
+        if self.username.is_none() && !prompt::is_possible() {
+            return Err(Failure::usage(
+                "nobody can be asked here: use --token-file, or --username with --password-file",
+            ));
+        }
+        let username = match &self.username {
+            Some(username) => username.clone(),
+            None => prompt::ask("User name (empty if you have a token)").await?,
+        };
+        if username.trim().is_empty() {
+            return Ok(Credential::Token { token: Token::parse(&prompt::ask_secret("Token").await?)? });
+        }
+        let password = match &self.password_file {
+            Some(file) => prompt::read_secret(file)?,
+            None if prompt::is_possible() => prompt::ask_secret("Password").await?,
+            None => return Err(Failure::usage("nobody can be asked here: use --password-file")),
+        };
+        let pair = self.sign_in(client, &username, &password).await?;
+        Ok(Credential::Login { username, access_token: pair.access_token, refresh_token: pair.refresh_token })
+    }
+
+    /// Asks for a code only if the account needs one.
+    async fn sign_in(&self, client: &Client, username: &str, password: &str) -> Result<TokenPair, Failure> {
+        match self.attempt(client, username, password, self.otp.as_deref()).await {
+            Err(failure) if failure.code() == "otp_required" && prompt::is_possible() => {
+                let otp = prompt::ask("Code of your authenticator app").await?;
+                self.attempt(client, username, password, Some(otp.trim())).await
+            }
+            Err(failure) if failure.code() == "otp_required" => {
+                Err(Failure::usage("this account needs a code of its authenticator app: add --otp"))
+            }
+            Err(failure) if failure.code() == "password_login_off" => Err(Failure::failed(
+                "this service does not let you sign in with a password: make a token in the web interface and use --token-file",
+            )),
+            outcome => outcome,
+        }
+    }
+
+    async fn attempt(
+        &self,
+        client: &Client,
+        username: &str,
+        password: &str,
+        otp: Option<&str>,
+    ) -> Result<TokenPair, Failure> {
+        let mut form = vec![("username", username), ("password", password)];
+        form.extend(otp.map(|otp| ("otp", otp)));
+        let request = client.post(self.url.api("/auth/login")).form(&form).timeout(http::ANSWER_TIMEOUT);
+        let body = http::body(request.send().await.map_err(http::unreachable)?).await?;
+        serde_json::from_slice(&body)
+            .map_err(|_| Failure::failed("the answer is not one of Signalbox's API: check the address"))
+    }
+}

@@ -1,0 +1,172 @@
+//! Which service a call is for, and with which token.
+
+pub mod service_url;
+pub mod store;
+pub mod token;
+
+use std::env;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+pub use service_url::ServiceUrl;
+pub use store::{Contexts, Store};
+pub use token::Token;
+
+use crate::error::Failure;
+
+/// Replace the contexts, for scripts and containers.
+pub const URL_VARIABLE: &str = "SIGNALBOX_URL";
+pub const TOKEN_VARIABLE: &str = "SIGNALBOX_TOKEN";
+
+/// A service that the user signed in to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Context {
+    pub url: ServiceUrl,
+    /// Trusted in addition to the system's authorities.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<PathBuf>,
+    pub credential: Credential,
+}
+
+/// What proves who calls.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Credential {
+    /// A token that somebody made, which is never renewed.
+    Token { token: Token },
+    /// A login of this program's own: the access token is renewed with the refresh token, which works once.
+    Login { username: String, access_token: Token, refresh_token: Token },
+}
+
+impl Credential {
+    /// What requests carry.
+    pub fn bearer(&self) -> &Token {
+        match self {
+            Self::Token { token } => token,
+            Self::Login { access_token, .. } => access_token,
+        }
+    }
+
+    /// For people.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Token { .. } => "token".to_owned(),
+            Self::Login { username, .. } => format!("login of {username}"),
+        }
+    }
+}
+
+/// The service of a call.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The name of the context; none where the environment says it all.
+    pub name: Option<String>,
+    pub context: Context,
+}
+
+/// What the environment and the flags say about the service.
+#[derive(Debug, Default)]
+pub struct Wishes {
+    pub context: Option<String>,
+    pub ca_file: Option<PathBuf>,
+    pub url: Option<String>,
+    pub token: Option<String>,
+}
+
+impl Wishes {
+    /// With what the environment says.
+    pub fn new(context: Option<String>, ca_file: Option<PathBuf>) -> Self {
+        let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+        Self { context, ca_file, url: variable(URL_VARIABLE), token: variable(TOKEN_VARIABLE) }
+    }
+
+    /// The service: of `--context`, else of the environment, else of the current context.
+    pub fn target(self, read: impl FnOnce() -> Result<Contexts, Failure>) -> Result<Target, Failure> {
+        let mut target = match (&self.context, self.url, self.token) {
+            (None, Some(url), Some(token)) => of_environment(&url, &token)?,
+            (None, Some(_), None) => return Err(lacking(URL_VARIABLE, TOKEN_VARIABLE)),
+            (None, None, Some(_)) => return Err(lacking(TOKEN_VARIABLE, URL_VARIABLE)),
+            (name, _, _) => of_contexts(read()?, name.as_deref())?,
+        };
+        if self.ca_file.is_some() {
+            target.context.ca_file = self.ca_file;
+        }
+        Ok(target)
+    }
+}
+
+fn lacking(set: &str, missing: &str) -> Failure {
+    Failure::usage(format!("{set} is set and {missing} is not: set both, or choose a context with --context"))
+}
+
+fn of_environment(url: &str, token: &str) -> Result<Target, Failure> {
+    let url = url.parse().map_err(|error| Failure::usage(format!("{URL_VARIABLE}: {error}")))?;
+    let token = Token::parse(token).map_err(|error| Failure::usage(format!("{TOKEN_VARIABLE}: {error}")))?;
+    Ok(Target { name: None, context: Context { url, ca_file: None, credential: Credential::Token { token } } })
+}
+
+fn of_contexts(mut contexts: Contexts, name: Option<&str>) -> Result<Target, Failure> {
+    let Some(name) = name.map(str::to_owned).or_else(|| contexts.current.clone()) else {
+        return Err(Failure::usage(
+            "not signed in: run `signalboxctl login URL`, or set SIGNALBOX_URL and SIGNALBOX_TOKEN",
+        ));
+    };
+    match contexts.contexts.remove(&name) {
+        Some(context) => Ok(Target { name: Some(name), context }),
+        None => Err(no_context(&name, &contexts)),
+    }
+}
+
+/// Names those that there are.
+pub fn no_context(name: &str, contexts: &Contexts) -> Failure {
+    let known: Vec<&str> = contexts.contexts.keys().map(String::as_str).collect();
+    let others = if known.is_empty() { "there is none".to_owned() } else { format!("there is {}", known.join(", ")) };
+    Failure::usage(format!("no context {name:?}: {others}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contexts() -> Contexts {
+        let credential = Credential::Token { token: Token::parse("sbt_a").unwrap() };
+        let context = Context { url: "https://a.example".parse().unwrap(), ca_file: None, credential };
+        Contexts {
+            current: Some("a".to_owned()),
+            contexts: [("a".to_owned(), context.clone()), ("b".to_owned(), context)].into(),
+        }
+    }
+
+    fn target(wishes: Wishes) -> Result<Target, Failure> {
+        wishes.target(|| Ok(contexts()))
+    }
+
+    #[test]
+    fn a_named_context_precedes_the_environment_and_that_the_current_one() {
+        let environment = || Wishes {
+            url: Some("https://e.example".to_owned()),
+            token: Some("sbt_e".to_owned()),
+            ..Wishes::default()
+        };
+
+        let named = target(Wishes { context: Some("b".to_owned()), ..environment() }).unwrap();
+        let of_environment = target(environment()).unwrap();
+        let current = target(Wishes::default()).unwrap();
+
+        assert_eq!(named.name.as_deref(), Some("b"));
+        assert_eq!((of_environment.name, of_environment.context.url.authority()), (None, "e.example".to_owned()));
+        assert_eq!(current.name.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn half_an_environment_and_unknown_names_say_what_is_missing() {
+        let url_alone = target(Wishes { url: Some("https://e.example".to_owned()), ..Wishes::default() });
+        let unknown = target(Wishes { context: Some("c".to_owned()), ..Wishes::default() });
+        let nothing = Wishes::default().target(|| Ok(Contexts::default()));
+
+        assert!(url_alone.unwrap_err().to_string().contains("SIGNALBOX_TOKEN is not"));
+        assert!(unknown.unwrap_err().to_string().contains("there is a, b"));
+        assert!(nothing.unwrap_err().to_string().contains("signalboxctl login URL"));
+    }
+}

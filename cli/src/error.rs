@@ -1,0 +1,177 @@
+//! Why a call did not do what it should, and the exit code of it.
+
+use std::io;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Why the program ends without success.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The arguments, the environment or the contexts do not say what to do.
+    #[error("{0}")]
+    Usage(String),
+    /// It did not work, for a reason that the text says.
+    #[error("{0}")]
+    Failed(String),
+    /// The service refused.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// The connection was lost or never came about; another attempt may succeed.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The remote command ended with this exit code. Its own output says why.
+    #[error("the command ended with exit code {0}")]
+    Remote(u8),
+    /// Nobody reads the output any more, as after `| head`.
+    #[error("nobody reads the output")]
+    NoReader,
+}
+
+/// What the service answered in place of what was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub status: u16,
+    pub code: String,
+    pub detail: String,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+/// An error as the API writes it. `detail` is a sentence, or for 422 a list of faults.
+#[derive(Deserialize)]
+struct ErrorBody {
+    detail: Value,
+    #[serde(default)]
+    code: String,
+}
+
+#[derive(Deserialize)]
+struct Fault {
+    #[serde(default)]
+    loc: Vec<Value>,
+    msg: String,
+}
+
+impl Failure {
+    /// The exit code of a call that makes no sense.
+    pub const USAGE: u8 = 2;
+    const FAILED: u8 = 1;
+
+    pub fn usage(text: impl Into<String>) -> Self {
+        Self::Usage(text.into())
+    }
+
+    pub fn failed(text: impl Into<String>) -> Self {
+        Self::Failed(text.into())
+    }
+
+    /// The code of a refusal; empty for everything else.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Refused(refusal) => &refusal.code,
+            Self::Usage(_) | Self::Failed(_) | Self::Unreachable(_) | Self::Remote(_) | Self::NoReader => "",
+        }
+    }
+
+    /// Whether another attempt may succeed although nothing is changed here.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Unreachable(_) => true,
+            // Also what a proxy answers while nothing is behind it.
+            Self::Refused(refusal) => matches!(refusal.status, 502..=504),
+            Self::Usage(_) | Self::Failed(_) | Self::Remote(_) | Self::NoReader => false,
+        }
+    }
+
+    /// What to print before the program ends; nothing where everything was said.
+    pub fn line(&self) -> Option<String> {
+        match self {
+            Self::Usage(_) | Self::Failed(_) | Self::Refused(_) | Self::Unreachable(_) => Some(self.to_string()),
+            Self::Remote(_) | Self::NoReader => None,
+        }
+    }
+
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => Self::USAGE,
+            Self::Failed(_) | Self::Refused(_) | Self::Unreachable(_) => Self::FAILED,
+            Self::Remote(code) => *code,
+            // The reader has what it wanted.
+            Self::NoReader => 0,
+        }
+    }
+}
+
+impl Refusal {
+    /// From the body of an answer, which may be that of a proxy.
+    pub fn of(status: u16, body: &[u8]) -> Self {
+        match serde_json::from_slice::<ErrorBody>(body) {
+            Ok(body) => Self { status, code: body.code, detail: detail_of(body.detail) },
+            Err(_) => {
+                Self { status, code: String::new(), detail: format!("the service answered with status {status}") }
+            }
+        }
+    }
+}
+
+/// One line of a `detail`, whichever of the two forms it has.
+fn detail_of(detail: Value) -> String {
+    match detail {
+        Value::String(text) => text,
+        other => match serde_json::from_value::<Vec<Fault>>(other) {
+            Ok(faults) => faults.iter().map(Fault::line).collect::<Vec<_>>().join(", "),
+            Err(_) => "the service refused without a reason".to_owned(),
+        },
+    }
+}
+
+impl Fault {
+    /// `name: field required`, without the part of the request that the field is in.
+    fn line(&self) -> String {
+        let words = self.loc.iter().skip(1).map(|part| part.as_str().map_or_else(|| part.to_string(), str::to_owned));
+        let place = words.collect::<Vec<_>>().join(".");
+        if place.is_empty() { self.msg.clone() } else { format!("{place}: {}", self.msg) }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe { Self::NoReader } else { Self::Failed(error.to_string()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_faults_of_a_request_are_one_line() {
+        let body = br#"{"detail": [{"loc": ["body", "name"], "msg": "field required", "type": "a"},
+            {"loc": ["body", "tags", 1], "msg": "is too long", "type": "b"}, {"loc": ["body"], "msg": "no JSON", "type": "c"}],
+            "status_code": 422}"#;
+
+        let refusal = Refusal::of(422, body);
+
+        assert_eq!(refusal.detail, "name: field required, tags.1: is too long, no JSON");
+    }
+
+    #[test]
+    fn an_answer_of_a_proxy_is_named_by_its_status() {
+        let refusal = Refusal::of(502, b"<html>Bad Gateway</html>");
+
+        assert_eq!(refusal.detail, "the service answered with status 502");
+        assert_eq!(refusal.code, "");
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_failure() {
+        let failure = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
+
+        assert_eq!((failure.line(), failure.exit_code()), (None, 0));
+    }
+}

@@ -1,0 +1,7 @@
+//! The program: arguments in, exit code out. Everything else is the library's.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    signalboxctl::main()
+}

@@ -1,0 +1,95 @@
+//! Containers of a real agent, whose engine is a small one of this test: no other test needs Docker for the program.
+
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::support::{Site, open_to_all};
+
+/// Answers as Docker does about one container, and notes what it is asked to do.
+fn engine(path: &std::path::Path) -> Arc<Mutex<Vec<String>>> {
+    let listener = UnixListener::bind(path).unwrap();
+    open_to_all(path);
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let log = Arc::clone(&log);
+            std::thread::spawn(move || serve(stream, &log));
+        }
+    });
+    asked
+}
+
+fn serve(mut stream: UnixStream, log: &Mutex<Vec<String>>) {
+    let mut buffer = [0; 4096];
+    let Ok(count) = stream.read(&mut buffer) else { return };
+    let request = String::from_utf8_lossy(&buffer[..count]).into_owned();
+    let line = request.lines().next().unwrap_or_default().to_owned();
+    let id = "0123456789abcdef".repeat(4);
+    let (status, body) = if line.contains("/_ping") {
+        ("200 OK", "OK".to_owned())
+    } else if line.contains("/json?all=") {
+        (
+            "200 OK",
+            format!(
+                r#"[{{"Id":"{id}","Names":["/nginx"],"Image":"nginx:1","Created":1760000000,"State":"running","Status":"Up 2 hours","Ports":[],"Labels":{{}}}}]"#
+            ),
+        )
+    } else if line.starts_with("POST") && line.contains("/nginx/") {
+        log.lock().push(line);
+        ("204 No Content", String::new())
+    } else if line.contains("/nginx/json") {
+        (
+            "200 OK",
+            format!(r#"{{"Id":"{id}","Name":"/nginx","State":{{"Status":"running","Running":true}},"Config":{{}}}}"#),
+        )
+    } else if line.contains("/events") {
+        // Nothing happens, for as long as somebody listens.
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+        let _ = stream.read(&mut buffer);
+        return;
+    } else {
+        ("404 Not Found", r#"{"message":"No such container"}"#.to_owned())
+    };
+    let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n", body.len());
+    let _ =
+        stream.write_all(format!("{head}Content-Type: application/json\r\nApi-Version: 1.43\r\n\r\n{body}").as_bytes());
+}
+
+#[tokio::test]
+async fn containers_are_listed_and_restarted() {
+    let site = Site::start().await;
+    let room = tempfile::tempdir().unwrap();
+    open_to_all(room.path());
+    let socket = room.path().join("engine.sock");
+    let asked = engine(&socket);
+    let host = format!("unix://{}", socket.display());
+    let _agent = site.agent("web-1", &[], &["--docker", "control", "--docker-host", &host]).await;
+
+    let listed = site.run(&["containers", "web-1"]).await;
+    let restarted = site.run(&["containers", "web-1", "restart", "nginx", "--timeout", "3"]).await;
+    let missing = site.run(&["containers", "web-1", "stop", "redis", "nginx"]).await;
+
+    assert!(listed.done().ends_with("nginx  running  Up 2 hours  nginx:1  0123456789ab\n"), "{listed:?}");
+    assert_eq!(restarted.done(), "nginx (0123456789ab) is running.\n");
+    missing.refused(1, "web-1: ");
+    assert!(missing.stdout.contains("nginx (0123456789ab)"), "the others have their turn: {missing:?}");
+    let asked = asked.lock();
+    assert!(asked[0].contains("/containers/nginx/restart") && asked[0].contains("t=3"), "{asked:?}");
+}
+
+#[tokio::test]
+async fn an_agent_that_only_reads_says_what_to_run() {
+    let site = Site::start().await;
+    let _reads = site.agent("web-1", &[], &["--docker", "read"]).await;
+    let _none = site.agent("web-2", &[], &["--docker", "off"]).await;
+
+    let control = site.run(&["containers", "web-1", "restart", "nginx"]).await;
+    let list = site.run(&["containers", "web-2"]).await;
+
+    control.refused(1, "sudo sh -s -- --docker control");
+    list.refused(1, "sudo sh -s -- --docker read");
+}

@@ -1,0 +1,19 @@
+//! The program as people run it, against a real service and real agents.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod alerts;
+mod containers;
+mod exec;
+mod login;
+mod logs;
+mod metrics;
+mod pages;
+mod proxy;
+mod restart;
+mod servers;
+mod shell;
+mod support;
+mod terminal;
+mod tokens;
+mod top;
