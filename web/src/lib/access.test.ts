@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { allows, refusal, refusalBeyond, refusalOfAny, type Action, type Role, type Standing } from './access';
+import {
+  allows,
+  refusal,
+  refusalBeyond,
+  refusalOfAny,
+  roleWords,
+  type Action,
+  type Role,
+  type Standing,
+} from './access';
 
 const ACTIONS: Action[] = ['respond', 'containers', 'commands', 'logs', 'terminal', 'manage', 'own'];
 
@@ -22,6 +31,13 @@ describe('what a role allows', () => {
     const all: Standing['rights'] = ['containers', 'commands', 'logs', 'terminal'];
     expect(allowed('manager', all)).toEqual(['respond', ...all, 'manage']);
     expect(allowed('owner', all)).toEqual(ACTIONS);
+  });
+});
+
+describe('a role in words', () => {
+  it('names the rights of an operator', () => {
+    expect(roleWords('operator', ['commands', 'logs'])).toBe('Operator (Run commands, Read logs)');
+    expect(roleWords('manager', ['commands', 'logs'])).toBe('Manager');
   });
 });
 

@@ -28,6 +28,13 @@ export const RIGHTS: Record<Right, () => string> = {
   terminal: m.terminal,
 };
 
+/** A role with the rights that the grant of an operator names: `Operator (Read logs, Run commands)`. */
+export function roleWords(role: Role, rights: readonly Right[]): string {
+  const label = ROLES[role].label();
+  if (role !== 'operator' || rights.length === 0) return label;
+  return m.roleWith({ role: label, rights: rights.map((right) => RIGHTS[right]()).join(', ') });
+}
+
 const NEEDS: Record<Action, (whom: { owner: string; server: string }) => string> = {
   respond: m.needsRespond,
   containers: m.needsContainers,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Access, Grant, Server } from '../../../api/types';
-import { endWords, grantsOfNobody, mayEnd, meansWords, roleWithout, roleWords, type Means } from './words';
+import { endWords, grantsOfNobody, mayEnd, meansWords, roleWithout, type Means } from './words';
 
 const NOWHERE = { server_id: null, server_name: null, tag: null, all: false };
 const means = (id: string, changes: Partial<Means> = {}): Means => ({
@@ -26,11 +26,6 @@ describe('access in words', () => {
       'On all servers of ada with the tag db, through the team ops',
     );
     expect(meansWords(means('1', { scope: { ...NOWHERE, all: true } }), 'ada')).toBe('On all servers of ada');
-  });
-
-  it('names the rights of an operator', () => {
-    expect(roleWords('operator', ['commands', 'logs'])).toBe('Operator (Run commands, Read logs)');
-    expect(roleWords('manager', ['commands', 'logs'])).toBe('Manager');
   });
 });
 

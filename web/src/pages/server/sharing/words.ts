@@ -1,7 +1,7 @@
 // Who has access to servers, in words, and what ends with a grant. Pure.
 import * as m from '#messages/share';
 import type { Access, Grant, Server } from '../../../api/types';
-import { RIGHTS, ROLES, type Right, type Role } from '../../../lib/access';
+import { ROLES, type Role } from '../../../lib/access';
 
 /** A grant that reaches somebody. */
 export type Means = Access['grants'][number];
@@ -17,13 +17,6 @@ export function scopeWords({ all, tag }: Scope, owner: string): string {
 export function meansWords({ scope, team }: Means, owner: string): string {
   const where = scopeWords(scope, owner);
   return team ? m.throughTeam({ where, team: team.name }) : where;
-}
-
-/** A role with the rights that the grant of an operator names: `Operator (Read logs, Run commands)`. */
-export function roleWords(role: Role, rights: readonly Right[]): string {
-  const label = ROLES[role].label();
-  if (role !== 'operator' || rights.length === 0) return label;
-  return m.roleWith({ role: label, rights: rights.map((right) => RIGHTS[right]()).join(', ') });
 }
 
 /** Whether the caller may end a grant that a server lists. */
