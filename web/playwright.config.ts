@@ -1,4 +1,5 @@
 import { defineConfig } from '@playwright/test';
+import { inFirefox } from './tests/support/firefox.ts';
 
 export default defineConfig({
   testDir: 'tests',
@@ -19,17 +20,41 @@ export default defineConfig({
     // To look into a failure: PLAYWRIGHT_TRACE=on. Always recorded it took a fifth of the time of all tests.
     trace: process.env.PLAYWRIGHT_TRACE ? 'retain-on-failure' : 'off',
     screenshot: 'only-on-failure',
-    launchOptions: {
-      executablePath: process.env.SIGNALBOX_CHROMIUM ?? '/usr/bin/chromium',
-      args: [
-        '--no-sandbox',
-        '--disable-gpu',
-        '--disable-quic',
-        '--disable-background-networking',
-        '--disable-component-update',
-        // A name of this machine that is no secure one: see tests/clipboard.spec.ts.
-        '--host-resolver-rules=MAP plain.test 127.0.0.1',
-      ],
-    },
   },
+  projects: [
+    {
+      name: 'chromium',
+      use: {
+        launchOptions: {
+          executablePath: process.env.SIGNALBOX_CHROMIUM ?? '/usr/bin/chromium',
+          args: [
+            '--no-sandbox',
+            '--disable-gpu',
+            '--disable-quic',
+            '--disable-background-networking',
+            '--disable-component-update',
+            // A name of this machine that is no secure one: see tests/clipboard.spec.ts.
+            '--host-resolver-rules=MAP plain.test 127.0.0.1',
+          ],
+        },
+      },
+    },
+    {
+      name: 'firefox',
+      grep: inFirefox(),
+      use: {
+        browserName: 'firefox',
+        // Debian's, by WebDriver BiDi.
+        channel: 'moz-firefox',
+        launchOptions: {
+          executablePath: process.env.SIGNALBOX_FIREFOX ?? '/usr/bin/firefox-esr',
+          firefoxUserPrefs: {
+            'network.dns.localDomains': 'plain.test',
+            // Each page has the focus, though several windows are open.
+            'focusmanager.testmode': true,
+          },
+        },
+      },
+    },
+  ],
 });

@@ -63,7 +63,7 @@ test('the network tile is that of the last two samples, whatever the charts show
   await expect(chart(page, t.overview.network()).getByRole('slider')).toHaveAttribute('aria-valuetext', /200 B\/s/);
 
   const received = page.getByRole('list', { name: t.overview.now() }).getByTitle(t.overview.received());
-  await expect(received).toHaveText(/\b(9\d\d|1,0[0-2]\d) B\/s/);
+  await expect(received).toHaveText(/\b1,000 B\/s/);
 });
 
 test('a drag zooms, and Back of the browser leads to the range before', async ({ page, control }) => {
@@ -85,8 +85,12 @@ test('a drag zooms, and Back of the browser leads to the range before', async ({
   await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
 });
 
-test('arrows and keys move to earlier and later times', async ({ page, control }) => {
-  await enter(page, control.account, `/servers/${control.server.id}?range=1h`);
+test('arrows and keys move to earlier and later times', async ({ signedIn: page, account, site }) => {
+  // Long enough that half of it is far from the present.
+  const server = await site.server(account);
+  await startMeasured(await page.context().newPage(), server.key, every(5, 3_000, 5));
+  await page.bringToFront();
+  await page.goto(`/servers/${server.id}?range=1h`);
   await expect(chart(page, t.overview.cpu()).locator('canvas')).toBeVisible();
   const end = () => slider(page).getAttribute('aria-valuemax').then(Number);
   await expect(page.getByRole('button', { name: t.overview.later() })).toBeDisabled();

@@ -1,7 +1,7 @@
 // What stands over a page is as accessible as the page.
 import type { Page } from '@playwright/test';
 import { address } from './support/pages.ts';
-import { enter, expect, expectAccessible, test, type Control } from './support/test.ts';
+import { enter, expect, expectAccessible, OF_COLOURS, test, type Control } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 interface Dialog {
@@ -136,7 +136,7 @@ for (const { name, path, open } of dialogs) {
     await page.emulateMedia({ colorScheme: 'light' });
     await expectAccessible(page);
     await page.emulateMedia({ colorScheme: 'dark' });
-    await expectAccessible(page);
+    await expectAccessible(page, ...OF_COLOURS);
 
     const count = await within(page).count();
     await page.keyboard.press('Escape');
@@ -152,5 +152,5 @@ test('the choice of columns is accessible in light and dark', async ({ page, cro
   await page.emulateMedia({ colorScheme: 'light' });
   await expectAccessible(page);
   await page.emulateMedia({ colorScheme: 'dark' });
-  await expectAccessible(page);
+  await expectAccessible(page, ...OF_COLOURS);
 });

@@ -17,20 +17,6 @@ async function opened(page: Page, press: () => Promise<void>): Promise<Page> {
   return popup;
 }
 
-for (const path of ['/help', '/help/guides/agents', '/help/operate/troubleshooting', '/help/reference/flags']) {
-  test(`${path} is accessible in light and dark`, async ({ page }) => {
-    await page.goto(path);
-    await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
-
-    await page.emulateMedia({ colorScheme: 'light' });
-    await expectAccessible(page);
-    await page.emulateMedia({ colorScheme: 'dark' });
-    await expectAccessible(page, 'color-contrast');
-    await page.setViewportSize(PHONE);
-    await expectAccessible(page);
-  });
-}
-
 test('every page fits a phone, and is reached from the list of all', async ({ page }) => {
   await page.setViewportSize(PHONE);
   await page.goto('/help');

@@ -61,7 +61,8 @@ test('a dialog takes the focus, keeps it, and gives it back', async ({ signedIn:
   await page.keyboard.press('Escape');
 
   await expect(dialog).toBeHidden();
-  await expect(opener).toBeFocused();
+  // Of the page; where the browser's own bar had its turn, Firefox leaves it there.
+  await expect.poll(() => opener.evaluate((element) => element === document.activeElement)).toBe(true);
 });
 
 test('the list of keys is one key away', async ({ signedIn: page }) => {

@@ -1,21 +1,37 @@
-// Every page, in light and dark colours, on a wide screen and on a phone. That no page asks anybody but the service, and
-// breaks no rule of its policy, is watched in every test: see `faults`.
+// Every page, in light and dark colours, at every width, with a mouse and on a phone: in one visit, because to open a page with
+// something on it takes longer than to look at it. That no page asks anybody but the service, and breaks no rule of its policy, is
+// watched in every test: see `faults`.
 import type { Page } from '@playwright/test';
 import { open, show, signedIn } from './support/pages.ts';
-import { expect, expectAccessible, expectFits, test } from './support/test.ts';
+import { expectTargets } from './support/targets.ts';
+import { enter, expect, expectAccessible, expectFits, OF_COLOURS, test } from './support/test.ts';
+import { expectWhole } from './support/widths.ts';
+import * as t from './support/texts.ts';
+
+/** Makes the window that of a phone, which is touched. */
+async function becomePhone(page: Page): Promise<void> {
+  await page.setViewportSize({ width: 390, height: 844 });
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send('Emulation.setTouchEmulationEnabled', { enabled: true, maxTouchPoints: 1 });
+  expect(await page.evaluate(() => matchMedia('(pointer: coarse)').matches)).toBe(true);
+}
 
 async function look(page: Page): Promise<void> {
   await page.emulateMedia({ colorScheme: 'light' });
   await expectAccessible(page);
+  await expectTargets(page);
   await page.emulateMedia({ colorScheme: 'dark' });
-  await expectAccessible(page);
-  await page.setViewportSize({ width: 390, height: 844 });
+  await expectAccessible(page, ...OF_COLOURS);
+  await expectWhole(page);
+  await becomePhone(page);
   await expectFits(page);
+  await expectTargets(page);
   await expectAccessible(page);
 }
 
 for (const shown of signedIn) {
-  test(`${shown.path} is accessible in light and dark, and fits a phone`, async ({ page, site, crowd }) => {
+  test(`${shown.path} is accessible, and whole at every width`, async ({ page, site, crowd }) => {
+    test.slow();
     await show(page, shown, site, crowd);
 
     await look(page);
@@ -25,7 +41,8 @@ for (const shown of signedIn) {
 }
 
 for (const { path, ready } of open) {
-  test(`${path} is accessible in light and dark, and fits a phone`, async ({ page, account }) => {
+  test(`${path} is accessible, and whole at every width`, async ({ page, account }) => {
+    test.slow();
     // With an account, so that the service does not begin with making the first one.
     expect(account.token).not.toBe('');
     await page.goto(path);
@@ -34,3 +51,12 @@ for (const { path, ready } of open) {
     await look(page);
   });
 }
+
+test('containers beside the details of one are whole at every width', async ({ page, crowd }) => {
+  await enter(page, crowd.account, `/servers/${crowd.server.id}/containers`);
+  const name = `payments-reconciliation-worker-blue-${process.pid}`;
+  await page.getByRole('table').getByRole('button', { name, exact: true }).click();
+  await expect(page.getByRole('region', { name: t.containers.container({ name }) })).toBeVisible();
+
+  await expectWhole(page);
+});

@@ -38,10 +38,10 @@ class Toasts {
     this.add({ kind: 'failed', icon: 'alert', text, way: null, shownMs: null });
   }
 
-  /** The service has another version than this page, which lacks a file. */
-  newer(): void {
+  /** This page lacks a file, and has to be loaded again. */
+  reload(text: string): void {
     const way = { text: m.reload(), act: () => location.reload() };
-    this.add({ kind: 'failed', icon: 'refresh', text: m.newer(), way, shownMs: null });
+    this.add({ kind: 'failed', icon: 'refresh', text, way, shownMs: null });
   }
 
   /** Returns its id, by which it can be closed. */

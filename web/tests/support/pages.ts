@@ -107,6 +107,7 @@ export const open: Shown[] = [
   { path: '/register', ready: (page) => page.getByLabel(t.signIn.password(), { exact: true }) },
   { path: '/help', ready: (page) => page.getByRole('heading', { level: 1 }) },
   { path: '/help/guides/agents', ready: (page) => page.getByRole('heading', { level: 1 }) },
+  { path: '/help/operate/troubleshooting', ready: (page) => page.getByRole('heading', { level: 1 }) },
   { path: '/help/reference/flags', ready: (page) => page.getByRole('heading', { level: 1 }) },
 ];
 

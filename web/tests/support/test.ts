@@ -50,14 +50,18 @@ export const FROM_A_SHELL = { timeout: 90_000 };
 /** What lost the service looks for it more and more rarely: every half a minute in the end, an agent every minute. */
 export const BACK = { timeout: 90_000 };
 
-/** How messages begin that the console has as errors, and that are none of the page's. */
+/** Messages that the console has as errors, and that are none of the page's. */
 const HARMLESS = [
   // Tests run in private windows, where Chromium has no push messages and says so.
-  'Chrome currently does not support the Push API in incognito mode',
+  /^Chrome currently does not support the Push API in incognito mode/,
   // Answers of 400 and more: the page shows those itself.
-  'Failed to load resource',
+  /^Failed to load resource/,
   // Said of each page without HTTPS, which loses nothing by it: it opens no other page.
-  'The Cross-Origin-Opener-Policy header has been ignored',
+  /^The Cross-Origin-Opener-Policy header has been ignored/,
+  // Firefox, of what a page was left before: of a socket, and of a file. A wrong type has a name.
+  /^Firefox can.t establish a connection to the server at ws/,
+  /^The connection to ws.* was interrupted while the page was loading/,
+  /^Loading module from .* because of a disallowed MIME type \(“”\)/,
 ];
 
 /**
@@ -72,8 +76,8 @@ async function collect(context: BrowserContext, origins: string[], faults: strin
   );
   context.on('weberror', (error) => faults.push(error.error().message));
   context.on('console', (message) => {
-    if (message.type() === 'error' && !HARMLESS.some((beginning) => message.text().startsWith(beginning)))
-      faults.push(message.text());
+    const text = message.text();
+    if (message.type() === 'error' && !HARMLESS.some((harmless) => harmless.test(text))) faults.push(text);
   });
   context.on('request', (request) => {
     const isOwn = [...origins, 'data:', 'blob:'].some((beginning) => request.url().startsWith(beginning));
@@ -195,6 +199,9 @@ export function forgive(faults: string[], expected: RegExp): void {
   faults.splice(0, faults.length, ...faults.filter((fault) => !expected.test(fault)));
 }
 
+/** The rules that see whether a page is light or dark. */
+export const OF_COLOURS = ['color-contrast', 'link-in-text-block'];
+
 /** axe finds nothing on the page as it is: by these rules, or by all, those of good practice and of small targets too. */
 export async function expectAccessible(page: Page, ...rules: string[]): Promise<void> {
   // Colours on their way from one to the other are nobody's to judge. One that is called off has ended too.
@@ -216,8 +223,8 @@ export async function expectAccessible(page: Page, ...rules: string[]): Promise<
   expect(told).toEqual([]);
 }
 
-/** Nothing makes the page itself scroll sideways. */
+/** Nothing makes the page itself scroll sideways, once the charts have followed the width of the window. */
 export async function expectFits(page: Page): Promise<void> {
-  const [content, window] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
-  expect(content).toBeLessThanOrEqual(window ?? 0);
+  const beyond = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  await expect.poll(beyond).toBeLessThanOrEqual(0);
 }

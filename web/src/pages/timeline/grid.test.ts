@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bucketAt, entriesOf, found, heatRow, highest, inSight, lineHeight, runs, valueAt } from './grid';
+import { bucketAt, entriesOf, found, heatRow, highest, inSight, lineHeight, listing, runs, valueAt } from './grid';
 
 const row = (mean: (number | null)[], max = mean) => heatRow({ start: 600, width: 60, scale: 10, mean, max });
 
@@ -97,4 +97,12 @@ test('few servers have high lines, many have low ones', () => {
   expect(inSight(0, 160, 16, 10_000)).toEqual({ first: 0, end: 12 });
   expect(inSight(16_000, 160, 16, 10_000)).toEqual({ first: 998, end: 1012 });
   expect(inSight(0, 600, 30, 3)).toEqual({ first: 0, end: 3 });
+});
+
+test('the list of the highest values is short, long, or all of few, and never endless', () => {
+  expect(listing(false, 8)).toEqual({ most: 10, next: null });
+  expect(listing(false, 40)).toEqual({ most: 10, next: 40 });
+  expect(listing(true, 40)).toEqual({ most: 40, next: 10 });
+  expect(listing(false, 10_000)).toEqual({ most: 10, next: 200 });
+  expect(listing(true, 10_000)).toEqual({ most: 200, next: 10 });
 });

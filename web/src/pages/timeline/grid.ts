@@ -131,6 +131,18 @@ export function highest(
   return all.sort((one, other) => other.value - one.value).slice(0, most);
 }
 
+/** So many of the highest values are listed first. */
+export const FIRST_LISTED = 10;
+/** And so many at most: each is a row of a table, which is made again as the cursor moves. */
+export const MOST_LISTED = 200;
+
+/** How many values a list has, and how many it has after a press of its button; null where there is nothing to press. */
+export function listing(isLong: boolean, total: number): { most: number; next: number | null } {
+  const long = Math.min(total, MOST_LISTED);
+  if (total <= FIRST_LISTED) return { most: FIRST_LISTED, next: null };
+  return isLong ? { most: long, next: FIRST_LISTED } : { most: FIRST_LISTED, next: long };
+}
+
 /** How high a line is: as high as the window allows, so that few servers fill it and many can be seen together. */
 export function lineHeight(count: number, room: number): number {
   return Math.floor(Math.min(30, Math.max(16, room / Math.max(1, count))));

@@ -1,9 +1,7 @@
 // Nothing is cut or out of reach at any width: what does not fit wraps, scrolls in a box of its own on small screens, or says
 // in its title what is left out.
 import type { Page } from '@playwright/test';
-import { open, show, signedIn } from './support/pages.ts';
-import { enter, expect, expectFits, test } from './support/test.ts';
-import * as t from './support/texts.ts';
+import { expect, expectFits } from './test.ts';
 
 const WIDTHS = [390, 640, 820, 1024, 1100, 1280, 1440, 1920];
 
@@ -63,7 +61,8 @@ async function outOfReach(page: Page): Promise<string[]> {
   });
 }
 
-async function expectWhole(page: Page): Promise<void> {
+/** The page is whole at every width. */
+export async function expectWhole(page: Page): Promise<void> {
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: 900 });
     await expectFits(page);
@@ -71,31 +70,3 @@ async function expectWhole(page: Page): Promise<void> {
     await expect.poll(() => outOfReach(page), { message: `at ${width}` }).toEqual([]);
   }
 }
-
-test.beforeEach(({ page }) => page.setViewportSize({ width: 1440, height: 900 }));
-
-for (const shown of signedIn) {
-  test(`${shown.path} is whole at every width`, async ({ page, site, crowd }) => {
-    await show(page, shown, site, crowd);
-
-    await expectWhole(page);
-  });
-}
-
-for (const { path, ready } of open) {
-  test(`${path} is whole at every width`, async ({ page }) => {
-    await page.goto(path);
-    await expect(ready(page, '').first()).toBeVisible();
-
-    await expectWhole(page);
-  });
-}
-
-test('containers beside the details of one are whole at every width', async ({ page, crowd }) => {
-  await enter(page, crowd.account, `/servers/${crowd.server.id}/containers`);
-  const name = `payments-reconciliation-worker-blue-${process.pid}`;
-  await page.getByRole('table').getByRole('button', { name, exact: true }).click();
-  await expect(page.getByRole('region', { name: t.containers.container({ name }) })).toBeVisible();
-
-  await expectWhole(page);
-});

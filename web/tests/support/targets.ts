@@ -1,7 +1,6 @@
 // What is pressed is no smaller than 24 by 24 px, or has that much room around it (WCAG 2.5.8), with a mouse and on a phone.
 import type { Page } from '@playwright/test';
-import { open, show, signedIn } from './support/pages.ts';
-import { expect, test } from './support/test.ts';
+import { expect } from './test.ts';
 
 const LEAST = 24;
 
@@ -41,30 +40,7 @@ async function tooSmall(page: Page): Promise<string[]> {
   }, LEAST);
 }
 
-const DEVICES = [
-  { name: 'a desk', use: { viewport: { width: 1280, height: 800 } } },
-  { name: 'a phone', use: { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true } },
-];
-
-for (const { name, use } of DEVICES) {
-  test.describe(`on ${name}`, () => {
-    test.use(use);
-
-    for (const shown of signedIn) {
-      test(`everything on ${shown.path} is large enough to press`, async ({ page, site, crowd }) => {
-        await show(page, shown, site, crowd);
-
-        await expect.poll(() => tooSmall(page), { timeout: 5_000 }).toEqual([]);
-      });
-    }
-
-    for (const { path, ready } of open) {
-      test(`everything on ${path} is large enough to press`, async ({ page }) => {
-        await page.goto(path);
-        await expect(ready(page, '').first()).toBeVisible();
-
-        await expect.poll(() => tooSmall(page), { timeout: 5_000 }).toEqual([]);
-      });
-    }
-  });
+/** Everything on the page is large enough to press. */
+export async function expectTargets(page: Page): Promise<void> {
+  await expect.poll(() => tooSmall(page), { timeout: 5_000 }).toEqual([]);
 }
