@@ -251,8 +251,10 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
     let shares = Shares::new(&sockets::sizes(&config));
     let history = History::new(store.clone(), fleet.clone(), tail.clone(), clock.clone(), policy, shares.clone())
         .within(memory.clone());
+    let access = Access::start(store.clone(), feeds.clone()).await?;
     let notifier = Notifier::start(Parts {
         store: store.clone(),
+        access: access.clone(),
         sealer: Sealer::new(&encryption)?,
         deliver: Arc::new(sender),
         silences: Arc::new(store.clone()),
@@ -268,6 +270,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         feeds: feeds.clone(),
         history: history.clone(),
         notifier: notifier.clone(),
+        access: access.clone(),
         patience: timing.offline_patience,
         gone_after: timing.target_gone,
     };
@@ -294,7 +297,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
     let logs = Logs::new(registry.clone(), feeds.clone(), fleet.clone(), cluster.company.clone());
 
     let accounts = Accounts {
-        access: Access::start(store.clone(), feeds.clone()).await?,
+        access,
         store: store.clone(),
         tokens: Tokens::new(&secret, timing.access_token, timing.refresh_token, clock.clone()),
         passwords: Passwords::new(config.password_iterations)?,

@@ -5,6 +5,15 @@ use uuid::Uuid;
 
 use crate::Timestamp;
 
+/// Who owns the server of an alert.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// The account's id.
+    pub id: Uuid,
+    /// The user name.
+    pub username: String,
+}
+
 /// An alert: the same object as in the REST API.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Alert {
@@ -14,6 +23,9 @@ pub struct Alert {
     pub threshold_id: Uuid,
     /// The server that it is about.
     pub server_id: Uuid,
+    /// Who owns the server: others may share theirs. Absent in what earlier versions of the service wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Owner>,
     /// The metric that the threshold watches, such as `cpu`, or `series`.
     pub metric_type: String,
     /// Only for `series`: the name of the open series.

@@ -34,6 +34,8 @@ pub enum FeedMessage {
     Event(Event),
     /// An alert was raised or changed.
     Alert(Box<Alert>),
+    /// The caller's servers are others now: forget all alerts. The unresolved ones follow.
+    Alerts {},
     /// A line of a log.
     Log {
         /// `system`, `container` or `file`.
@@ -97,6 +99,7 @@ impl Message for FeedMessage {
         "log",
         "event",
         "alert",
+        "alerts",
         "dropped",
         "error",
         "output",

@@ -11,7 +11,7 @@ use super::text::{self, AlertSubject, Measured};
 use super::threshold_state::{SampleTime, ThresholdState, TrackedAlert};
 use super::watch::Server;
 use crate::alert_words::{Status, Trouble};
-use crate::store::{Alert, AlertChange};
+use crate::store::{Alert, AlertAudience, AlertChange};
 
 /// How old a list of top processes may be. Agents send one every minute, so this allows for a missing one.
 const PROCESSES_FOR_MS: i64 = 150 * 1000;
@@ -103,7 +103,9 @@ impl<'a> Fired<'a> {
         if let Some(track) = track {
             track.alert = Some(TrackedAlert { id: alert.id, peak: alert.peak_value });
         }
-        AlertChange::Opened { alert: Box::new(alert), tags: server.tags.clone() }
+        // The viewers of the server are looked up when the alert is written.
+        let audience = AlertAudience { tags: server.tags.clone(), viewers: Vec::new() };
+        AlertChange::Opened { alert: Box::new(alert), audience }
     }
 }
 

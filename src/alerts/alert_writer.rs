@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytestring::ByteString;
 use dashmap::DashMap;
 use signalbox_history::open::Measured;
+use signalbox_protocol::alert::Alert as AlertView;
 use signalbox_protocol::frontend::FeedMessage;
 use signalbox_protocol::{Encoding, Timestamp};
 use tokio::sync::Semaphore;
@@ -19,6 +20,7 @@ use super::inbox::Inbox;
 use super::patience::Patience;
 use super::silence;
 use super::watch::Server;
+use crate::auth::access::Access;
 use crate::batch_writer::{BatchWriter, BatchWriterError, Change};
 use crate::feeds::{FeedFrame, Feeds, Text, Topic};
 use crate::fleet::Fleet;
@@ -84,6 +86,7 @@ pub(super) struct AlertWriter {
     feeds: Feeds,
     history: History,
     notifier: Notifier,
+    access: Access,
     readers: Arc<Semaphore>,
 }
 
@@ -107,7 +110,7 @@ pub(super) struct Reboot {
 
 impl AlertWriter {
     pub fn new(parts: Parts, patience: Patience) -> Self {
-        let Parts { store, fleet, feeds, history, notifier, .. } = parts;
+        let Parts { store, fleet, feeds, history, notifier, access, .. } = parts;
         let batch_writer = BatchWriter::start(store.clone());
         let readers = Arc::new(Semaphore::new(READERS));
         Self {
@@ -121,6 +124,7 @@ impl AlertWriter {
             feeds,
             history,
             notifier,
+            access,
             readers,
         }
     }
@@ -143,7 +147,9 @@ impl AlertWriter {
                 }
             }
         };
-        outcomes.iter().flatten().for_each(|alert| self.tell(alert));
+        for alert in outcomes.iter().flatten() {
+            self.tell(alert).await;
+        }
         self.notifier.nudge();
         WriteOutcome::Done(changes.into_iter().zip(outcomes).collect())
     }
@@ -158,9 +164,10 @@ impl AlertWriter {
         if is_opening {
             let silences = self.store.silences_of(server.owner_id, self.patience.clock.now()).await?;
             for change in changes.iter_mut() {
-                if let AlertChange::Opened { alert, tags } = change {
+                if let AlertChange::Opened { alert, audience } = change {
+                    audience.viewers = self.access.viewers(server.owner_id, server.id, &audience.tags);
                     let at = Timestamp::from(alert.triggered_at);
-                    let until = silence::held_until(silences.iter(), server.id, tags, at);
+                    let until = silence::held_until(silences.iter(), server.id, &audience.tags, at);
                     // Ending a silence releases the alerts that wait for it, but not this one, which is not written yet.
                     let look_at = until.map(|until| until.min(at.plus_millis(LOOK_AGAIN_MS)));
                     (alert.is_silenced, alert.notify_at) = (until.is_some(), look_at.map(Into::into));
@@ -172,24 +179,34 @@ impl AlertWriter {
             .await
     }
 
-    /// Publishes a changed alert to dashboards.
-    pub fn tell(&self, alert: &Alert) {
-        let topics = [Topic::Server(alert.server_id), Topic::Alerts(alert.owner_id)];
-        if !topics.iter().any(|topic| self.feeds.is_watched(*topic)) {
+    /// Publishes a changed alert to the dashboards of its server and of everybody who may see it.
+    pub async fn tell(&self, alert: &Alert) {
+        let viewers = self.access.viewers_of(alert.server_id).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, server.id = %alert.server_id, "an alert reaches only the dashboards of its owner");
+            vec![alert.owner_id]
+        });
+        let topics = viewers.into_iter().map(Topic::Alerts).chain([Topic::Server(alert.server_id)]);
+        let watched: Vec<Topic> = topics.filter(|topic| self.feeds.is_watched(*topic)).collect();
+        if watched.is_empty() {
             return;
         }
-        match Encoding::Json.encode(&FeedMessage::Alert(Box::new(alert_view(alert)))) {
+        let owner = self.store.alert_owner(alert.owner_id).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "an alert is published without the name of its owner");
+            None
+        });
+        let view = AlertView { owner, ..alert_view(alert) };
+        match Encoding::Json.encode(&FeedMessage::Alert(Box::new(view))) {
             Ok(bytes) => {
                 let text = Text::from(ByteString::try_from(bytes).unwrap_or_default());
-                topics.iter().for_each(|topic| self.feeds.publish(*topic, FeedFrame::Event(text.clone())));
+                watched.into_iter().for_each(|topic| self.feeds.publish(topic, FeedFrame::Event(text.clone())));
             }
             Err(error) => tracing::error!(%error, "an alert could not be encoded for dashboards"),
         }
     }
 
     /// Publishes a changed alert to dashboards, and wakes the notifier.
-    pub fn tell_and_notify(&self, alert: &Alert) {
-        self.tell(alert);
+    pub async fn tell_and_notify(&self, alert: &Alert) {
+        self.tell(alert).await;
         self.notifier.nudge();
     }
 

@@ -53,6 +53,7 @@ use self::inbox::{Change, Inbox, Input};
 use self::patience::Patience;
 use self::watch::Watch;
 use crate::audit::Actor as Author;
+use crate::auth::access::Access;
 use crate::clock::Clock;
 use crate::feeds::Feeds;
 use crate::fleet::{Fleet, Snapshot};
@@ -114,6 +115,8 @@ pub struct Parts {
     pub feeds: Feeds,
     pub history: History,
     pub notifier: Notifier,
+    /// Says who may see the servers of alerts.
+    pub access: Access,
     /// How long agents have to reconnect after the service started or paused, before they count as offline.
     pub patience: Duration,
     /// How long a target may be missing from samples before its alert ends.
@@ -247,7 +250,7 @@ impl Alerts {
     pub async fn acknowledge(&self, owner_id: Uuid, id: Uuid, author: &Author) -> Result<Option<Alert>, StoreError> {
         let found = self.writer.store.acknowledge_alert(owner_id, id, author).await?;
         if let Some((alert, true)) = &found {
-            self.writer.tell(alert);
+            self.writer.tell(alert).await;
         }
         Ok(found.map(|(alert, _)| alert))
     }
@@ -259,7 +262,7 @@ impl Alerts {
             return Ok(None);
         };
         if is_new {
-            self.writer.tell_and_notify(&alert);
+            self.writer.tell_and_notify(&alert).await;
         }
         Ok(Some(alert))
     }

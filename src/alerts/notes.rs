@@ -11,7 +11,7 @@ impl Alerts {
     pub async fn note(&self, owner_id: Uuid, id: Uuid, author: &Author, text: &str) -> Result<Noted, StoreError> {
         let noted = self.writer.store.note_alert(owner_id, id, author, text).await?;
         if let Noted::Added(alert) = &noted {
-            self.writer.tell(alert);
+            self.writer.tell(alert).await;
         }
         Ok(noted)
     }

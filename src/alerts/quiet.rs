@@ -10,7 +10,7 @@ impl Silences for Store {
     fn held_until<'a>(&'a self, wanted: &'a AlertToNotify, now: Timestamp) -> Holding<'a> {
         Box::pin(async move {
             let silences = self.silences_of(wanted.alert.owner_id, now).await?;
-            Ok(silence::held_until(silences.iter(), wanted.alert.server_id, &wanted.tags, now))
+            Ok(silence::held_until(silences.iter(), wanted.alert.server_id, &wanted.audience.tags, now))
         })
     }
 }

@@ -132,18 +132,23 @@ pub struct Access {
 }
 
 impl Access {
-    /// Reads all grants.
-    pub async fn start(store: Store, feeds: Feeds) -> Result<Self, StoreError> {
-        let sharing = Sharing::new(store.grants_and_members().await?);
-        Ok(Self {
+    /// Knows no grants: everybody has their own servers alone.
+    pub fn without_grants(store: Store, feeds: Feeds) -> Self {
+        Self {
             store,
             feeds,
             servers: Arc::default(),
             forgotten: Arc::default(),
-            sharing: Arc::new(RwLock::new(Arc::new(sharing))),
+            sharing: Arc::default(),
             changes: Arc::default(),
             reading: Arc::default(),
-        })
+        }
+    }
+
+    /// Reads all grants.
+    pub async fn start(store: Store, feeds: Feeds) -> Result<Self, StoreError> {
+        let sharing = Sharing::new(store.grants_and_members().await?);
+        Ok(Self { sharing: Arc::new(RwLock::new(Arc::new(sharing))), ..Self::without_grants(store, feeds) })
     }
 
     /// Checks whether this caller may do this to this server.
@@ -159,6 +164,11 @@ impl Access {
     /// The servers that a caller may see.
     pub fn visible(&self, caller: &Caller) -> Visibility {
         self.where_allowed(caller, Action::See)
+    }
+
+    /// The servers that the person with this account may see, for what the service does without a request of theirs.
+    pub fn visible_to(&self, user_id: Uuid) -> Visibility {
+        self.sharing().visible(user_id, Action::See)
     }
 
     /// The servers to which a caller may do this.
@@ -178,6 +188,19 @@ impl Access {
         let sharing = self.sharing();
         let people = sharing.people(&Facts { server_id, owner_id, tags });
         people.into_iter().map(|person| person.user_id).collect()
+    }
+
+    /// Everybody who may see a server of which only the id is known, the owner among them; nobody if it does not exist.
+    pub async fn viewers_of(&self, server_id: Uuid) -> Result<Vec<Uuid>, StoreError> {
+        let cached = self.servers.get(&server_id).map(|entry| entry.clone());
+        let known = match cached {
+            Some(known) => known,
+            None => match self.store.owner_of_server(server_id).await? {
+                Some(owner_id) => self.learn(server_id, owner_id).await?,
+                None => return Ok(Vec::new()),
+            },
+        };
+        Ok(self.viewers(known.owner_id, server_id, &known.tags))
     }
 
     /// The accounts that own servers that a caller can see, the caller's own first.
@@ -289,15 +312,21 @@ impl Access {
         if let Some(found) = known.and_then(|known| standing(&known)) {
             return Ok(Some(found));
         }
-        let before = self.forgotten.load(Ordering::SeqCst);
         let visible = sharing.visible(caller.user_id, Action::See);
         let Some(owner_id) = self.store.find_visible(&visible, server_id).await? else { return Ok(None) };
+        let known = self.learn(server_id, owner_id).await?;
+        Ok(standing(&known))
+    }
+
+    /// Reads the tags of a server, and keeps them if nothing has changed in between.
+    async fn learn(&self, server_id: Uuid, owner_id: Uuid) -> Result<Arc<Known>, StoreError> {
+        let before = self.forgotten.load(Ordering::SeqCst);
         let known = Arc::new(Known { owner_id, tags: self.store.tags_of_server(server_id).await? });
         self.servers.insert(server_id, known.clone());
         if self.forgotten.load(Ordering::SeqCst) != before {
             self.servers.remove(&server_id);
         }
-        Ok(standing(&known))
+        Ok(known)
     }
 }
 

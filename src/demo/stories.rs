@@ -16,7 +16,8 @@ use crate::audit::Actor;
 use crate::change::Change;
 use crate::effects;
 use crate::store::{
-    Alert, AlertChange, AlertEvent, Reach, SilenceTerms, StoreError, Threshold, ThresholdTerms, WeeklySchedule,
+    Alert, AlertAudience, AlertChange, AlertEvent, Reach, SilenceTerms, StoreError, Threshold, ThresholdTerms,
+    WeeklySchedule,
 };
 
 /// A threshold of the demo, for the servers with a tag.
@@ -193,7 +194,8 @@ async fn tell(
     let store = &scene.state.store;
     let alert = opened(scene, story, *server_id, machine, threshold);
     let (id, opened_at) = (alert.id, Timestamp::from(alert.triggered_at));
-    store.change_alerts(&[AlertChange::Opened { alert: Box::new(alert), tags: machine.tags.clone() }]).await?;
+    let audience = AlertAudience { tags: machine.tags.clone(), viewers: Vec::new() };
+    store.change_alerts(&[AlertChange::Opened { alert: Box::new(alert), audience }]).await?;
     if let Some((after, note)) = story.acknowledged {
         let at = opened_at.plus_millis((after * 3_600_000.0) as i64);
         let noted_at = at.plus_millis(41_000);

@@ -16,6 +16,7 @@ use super::pace::{Pace, Tried, after};
 use super::seal::Sealer;
 use super::sender::{Receipt, Refusal, Refused};
 use super::sizes::Sizes;
+use crate::auth::access::Access;
 use crate::clock::Clock;
 use crate::random;
 use crate::store::{Attempt, Claim, NotificationContent, Progress, Store, StoreError, Verdict};
@@ -26,6 +27,9 @@ const RENEWALS: u32 = 3;
 /// The pause after a database error.
 pub(super) const RETRY_AFTER: Duration = Duration::from_millis(500);
 
+/// What the delivery log notes where the right to see the server ended before a message was sent.
+const NOT_SHARED: &str = "the server is not shared with this account any more";
+
 /// How long the delivery log is kept, in milliseconds.
 const KEPT_MS: i64 = 30 * 24 * 3_600 * 1_000;
 
@@ -33,6 +37,7 @@ const KEPT_MS: i64 = 30 * 24 * 3_600 * 1_000;
 #[derive(Clone)]
 pub(super) struct DeliveryContext {
     pub store: Store,
+    pub access: Access,
     pub sealer: Sealer,
     pub deliver: Arc<dyn Deliver>,
     pub pace: Pace,
@@ -73,6 +78,9 @@ impl DeliveryContext {
         let most = self.sizes.max_items(channel_id, Instant::now());
         let claimed = self.store.claim(channel_id, now, until, u64::try_from(most).unwrap_or(u64::MAX)).await?;
         let Some(claim) = claimed else { return Ok(Carried::Nothing) };
+        if self.withdrew(&claim).await {
+            return Ok(Carried::Full);
+        }
         let outcome = tokio::select! {
             outcome = self.attempt(&claim, None) => outcome,
             never = self.keep(&claim, overtaken) => match never {},
@@ -84,6 +92,48 @@ impl DeliveryContext {
             tokio::time::sleep(RETRY_AFTER).await;
         }
         Ok(if claim.rows.len() < most { Carried::All } else { Carried::Full })
+    }
+
+    /// Takes alerts out of a message whose servers the channel's owner may not see any more: a right may end while a message waits
+    /// or is retried. Returns whether it took some; what is left is sent at once. Until the database is available it retries,
+    /// because the message must not be sent before.
+    async fn withdrew(&self, claim: &Claim) -> bool {
+        loop {
+            let withdrawn = async {
+                let lost = self.lost(claim).await?;
+                if !lost.is_empty() {
+                    self.store.withdraw(claim, &lost, NOT_SHARED, self.clock.now()).await?;
+                }
+                Ok::<_, StoreError>(!lost.is_empty())
+            };
+            match withdrawn.await {
+                Ok(has_lost) => return has_lost,
+                Err(error) => {
+                    tracing::warn!(channel.id = %claim.channel.id, %error, "cannot look up who may see an alert, will try again");
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+            }
+        }
+    }
+
+    /// The notifications of a message about servers that the channel's owner may not see. A disabled account sees none of others.
+    async fn lost(&self, claim: &Claim) -> Result<Vec<Uuid>, StoreError> {
+        let owner_id = claim.channel.owner_id;
+        let (mut lost, mut shared) = (Vec::new(), Vec::new());
+        for row in &claim.rows {
+            let Some(content) = NotificationContent::of(row) else { continue };
+            let viewers = self.access.viewers_of(content.alert.server_id).await?;
+            // The first is the owner.
+            match viewers.iter().position(|id| *id == owner_id) {
+                Some(0) => {}
+                Some(_) => shared.push(row.id),
+                None => lost.push(row.id),
+            }
+        }
+        if !shared.is_empty() && !self.store.is_active_account(owner_id).await? {
+            lost.append(&mut shared);
+        }
+        Ok(lost)
     }
 
     /// Remembers how many items the receiver accepts in one message.
@@ -152,12 +202,12 @@ impl DeliveryContext {
         outcome
     }
 
-    /// Returns how many active alerts the owner has, where the receiver shows a badge.
+    /// Returns how many active alerts the channel's owner sees, where the receiver shows a badge.
     async fn open_alerts(&self, claim: &Claim, settings: &Settings) -> Option<u64> {
         if !matches!(settings, Settings::Push { .. }) {
             return None;
         }
-        match self.store.count_active_alerts(claim.channel.owner_id).await {
+        match self.store.count_active_alerts(&self.access.visible_to(claim.channel.owner_id)).await {
             Ok(count) => Some(count),
             Err(error) => {
                 tracing::warn!(channel.id = %claim.channel.id, %error, "alerts could not be counted, a message has no badge");

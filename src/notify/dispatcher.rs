@@ -219,9 +219,11 @@ impl Dispatcher {
     /// Queues the reminders that are due.
     fn remind(&mut self, now: Timestamp, ctx: &mut Context<Self>) {
         self.progress.is_reminding = true;
-        let (store, silences, share) = (self.context.store.clone(), self.silences.clone(), self.shards.share());
+        let (store, access) = (self.context.store.clone(), self.context.access.clone());
+        let (silences, share) = (self.silences.clone(), self.shards.share());
         let reminded = async move {
-            for alert in store.alerts_to_notify(&share, now, REMINDED_AT_ONCE).await? {
+            for mut alert in store.alerts_to_notify(&share, now, REMINDED_AT_ONCE).await? {
+                alert.audience.viewers = access.viewers_of(alert.alert.server_id).await?;
                 let held_until = silences.held_until(&alert, now).await?;
                 store.remind(&alert, held_until, now).await?;
             }

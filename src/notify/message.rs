@@ -15,7 +15,7 @@ pub struct Message {
     pub channel: String,
     /// At least one item, oldest first.
     pub items: Vec<Item>,
-    /// How many active alerts the channel's owner has at this attempt, for the badge of a browser; `None` for other kinds
+    /// How many active alerts the channel's owner sees at this attempt, for the badge of a browser; `None` for other kinds
     /// of channels, and if it could not be read.
     pub open_alerts: Option<u64>,
 }

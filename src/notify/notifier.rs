@@ -24,6 +24,7 @@ use super::seal::{SealError, Sealer};
 use super::sender::{Receipt, Refusal, Refused};
 use super::senders::Senders;
 use crate::audit::{Actor as Who, Outcome};
+use crate::auth::access::Access;
 use crate::clock::Clock;
 use crate::shards::Shards;
 use crate::store::{AlertToNotify, Attempt, Channel, Store, StoreError};
@@ -46,6 +47,8 @@ pub type Holding<'a> = Pin<Box<dyn Future<Output = Result<Option<Timestamp>, Sto
 /// The parts of a notifier.
 pub struct Parts {
     pub store: Store,
+    /// Says who may see the servers of alerts.
+    pub access: Access,
     pub sealer: Sealer,
     pub deliver: Arc<dyn Deliver>,
     pub silences: Arc<dyn Silences>,
@@ -110,10 +113,10 @@ pub enum TestError {
 impl Notifier {
     /// Starts a dispatcher on the arbiter of the calling thread.
     pub fn start(parts: Parts) -> Self {
-        let Parts { store, sealer, deliver, silences, pace, clock, shards, senders } = parts;
+        let Parts { store, access, sealer, deliver, silences, pace, clock, shards, senders } = parts;
         let (sizes, wake_flag) = (Arc::default(), WakeFlag::default());
         let gathering = Gathering::new(&pace);
-        let context = DeliveryContext { store, sealer, deliver, pace, clock: clock.clone(), sizes };
+        let context = DeliveryContext { store, access, sealer, deliver, pace, clock: clock.clone(), sizes };
         let dispatcher = Dispatcher {
             context: context.clone(),
             silences,

@@ -1,15 +1,24 @@
-//! A dashboard that watches the alerts of all servers of its user.
+//! A dashboard that watches the alerts of all servers that its user can see.
+//!
+//! Who publishes an alert addresses everybody who may see its server, so one topic is enough whatever the user's rights are.
+//! When these change, the socket compares the servers; if they are others, it sends the unresolved alerts again.
+
+use std::collections::HashMap;
 
 use actix::{ActorFutureExt, AsyncContext, WrapFuture};
 use actix_web::{HttpRequest, HttpResponse, web};
+use signalbox_protocol::alert::{Alert as AlertView, Owner};
 use signalbox_protocol::close;
 use signalbox_protocol::frontend::FeedMessage;
+use uuid::Uuid;
 
 use super::dashboard::{self, Context, Dashboard, Feature, SocketAuth};
+use crate::auth::Caller;
+use crate::auth::access::Access;
 use crate::feeds::{Feeds, Topic};
 use crate::state::State;
 use crate::store::alert_view;
-use crate::store::{Alert, Store, StoreError};
+use crate::store::{Store, StoreError};
 
 /// Alerts that are sent at the start: some hundred kilobytes. A client with more of them reads the list.
 const MAX_AT_ONCE: u64 = 500;
@@ -17,10 +26,32 @@ const MAX_AT_ONCE: u64 = 500;
 /// A socket that shows alerts.
 pub type AlertSubscription = Dashboard<LiveAlerts>;
 
-/// The alerts of the user who opened the socket.
-pub struct LiveAlerts {
+/// Where alerts are looked up.
+#[derive(Clone)]
+struct Sources {
     store: Store,
     feeds: Feeds,
+    access: Access,
+}
+
+/// The alerts that the user who opened the socket can see.
+pub struct LiveAlerts {
+    sources: Sources,
+    /// The servers of others whose alerts were sent, in order.
+    shared: Vec<Uuid>,
+}
+
+/// What a dashboard starts with.
+struct Beginning {
+    alerts: Vec<AlertView>,
+    shared: Vec<Uuid>,
+}
+
+/// Whether the dashboard has alerts that it must forget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    First,
+    Again,
 }
 
 /// Upgrades a request to a socket that shows alerts.
@@ -30,8 +61,9 @@ pub fn open(
     request: &HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, actix_web::Error> {
-    let alerts = LiveAlerts { store: state.store.clone(), feeds: state.feeds.clone() };
-    dashboard::open(state, pass, alerts, request, payload)
+    let access = state.accounts.access.clone();
+    let sources = Sources { store: state.store.clone(), feeds: state.feeds.clone(), access };
+    dashboard::open(state, pass, LiveAlerts { sources, shared: Vec::new() }, request, payload)
 }
 
 impl Feature for LiveAlerts {
@@ -42,30 +74,68 @@ impl Feature for LiveAlerts {
     /// Sends the unresolved alerts. The socket has subscribed by then, on other instances too, and waits for the query.
     /// So changes that happen during the query are sent after it, and none is missed.
     fn opened(subscription: &mut AlertSubscription, ctx: &mut Context<Self>) {
-        let LiveAlerts { store, feeds } = &subscription.feature;
-        let (store, relay, user_id) = (store.clone(), feeds.relay().clone(), subscription.pass.caller.user_id);
-        let unresolved = async move {
-            relay.settled(&[Topic::Alerts(user_id)]).await;
-            store.unresolved_alerts(user_id, MAX_AT_ONCE).await
-        };
-        ctx.wait(unresolved.into_actor(subscription).map(begin));
+        read(subscription, Turn::First, ctx);
+    }
+
+    /// Grants and tags change more often than what somebody sees: only then the alerts are sent again.
+    fn rights_changed(subscription: &mut AlertSubscription, ctx: &mut Context<Self>) {
+        let (sources, caller) = (subscription.feature.sources.clone(), subscription.pass.caller.clone());
+        let shared = async move { sources.shared(&caller).await };
+        ctx.spawn(shared.into_actor(subscription).map(|shared, subscription, ctx| match shared {
+            Ok(shared) if shared == subscription.feature.shared => {}
+            Ok(_) => {
+                // What comes during the query waits in the new subscription, and is sent after the alerts.
+                subscription.subscribe(ctx);
+                read(subscription, Turn::Again, ctx);
+            }
+            Err(error) => give_up(&error, subscription, ctx),
+        }));
     }
 }
 
-fn begin(
-    unresolved: Result<Vec<Alert>, StoreError>,
-    subscription: &mut AlertSubscription,
-    ctx: &mut Context<LiveAlerts>,
-) {
-    match unresolved {
-        Ok(alerts) => {
-            for alert in &alerts {
-                subscription.send(&FeedMessage::Alert(Box::new(alert_view(alert))), ctx);
-            }
-        }
-        Err(error) => {
-            tracing::error!(%error, "cannot read the alerts for a dashboard");
-            subscription.end(close::OVERLOADED, "try again later", ctx);
-        }
+impl Sources {
+    async fn read(self, caller: Caller) -> Result<Beginning, StoreError> {
+        self.feeds.relay().settled(&[Topic::Alerts(caller.user_id)]).await;
+        let shared = self.shared(&caller).await?;
+        let alerts = self.store.unresolved_alerts(&self.access.visible(&caller), MAX_AT_ONCE).await?;
+        let mut owners: Vec<Uuid> = alerts.iter().map(|alert| alert.owner_id).collect();
+        owners.sort_unstable();
+        owners.dedup();
+        let names = if owners.is_empty() { HashMap::new() } else { self.store.usernames(&owners).await? };
+        let owner = |id: Uuid| names.get(&id).map(|username| Owner { id, username: username.clone() });
+        let alerts = alerts.iter().map(|alert| AlertView { owner: owner(alert.owner_id), ..alert_view(alert) });
+        Ok(Beginning { alerts: alerts.collect(), shared })
     }
+
+    /// The servers that others share with the caller, in order.
+    async fn shared(&self, caller: &Caller) -> Result<Vec<Uuid>, StoreError> {
+        self.store.shared_servers(&self.access.visible(caller)).await
+    }
+}
+
+fn read(subscription: &mut AlertSubscription, turn: Turn, ctx: &mut Context<LiveAlerts>) {
+    let (sources, caller) = (subscription.feature.sources.clone(), subscription.pass.caller.clone());
+    let beginning = sources.read(caller).into_actor(subscription);
+    ctx.wait(beginning.map(move |beginning, subscription, ctx| match beginning {
+        Ok(beginning) => begin(beginning, turn, subscription, ctx),
+        Err(error) => give_up(&error, subscription, ctx),
+    }));
+}
+
+fn begin(beginning: Beginning, turn: Turn, subscription: &mut AlertSubscription, ctx: &mut Context<LiveAlerts>) {
+    let Beginning { alerts, shared } = beginning;
+    subscription.feature.shared = shared;
+    if turn == Turn::Again {
+        subscription.send(&FeedMessage::Alerts {}, ctx);
+    }
+    for alert in alerts {
+        subscription.send(&FeedMessage::Alert(Box::new(alert)), ctx);
+    }
+    // From here on texts bypass this actor again.
+    subscription.again(ctx);
+}
+
+fn give_up(error: &StoreError, subscription: &mut AlertSubscription, ctx: &mut Context<LiveAlerts>) {
+    tracing::error!(%error, "cannot read the alerts for a dashboard");
+    subscription.end(close::OVERLOADED, "try again later", ctx);
 }

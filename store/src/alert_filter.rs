@@ -46,12 +46,22 @@ impl AlertFilter {
 
     /// The condition on the table of alerts.
     pub(super) fn condition(&self, owner_id: Uuid) -> Condition {
+        self.in_time(self.kinds(owner_id))
+    }
+
+    /// The condition on the table of alerts of all owners.
+    pub(super) fn matching(&self) -> Condition {
+        self.in_time(self.kinds_of(Condition::all()))
+    }
+
+    /// Adds status and times to a condition on the table of alerts.
+    fn in_time(&self, condition: Condition) -> Condition {
         use alert::Column;
         let unresolved_at =
             |since| Condition::any().add(Column::ResolvedAt.is_null()).add(Column::ResolvedAt.gte(Millis::from(since)));
         // No alert with another status has been resolved; saying so makes the database use the index of unresolved alerts.
         let unresolved = self.is_of_unresolved().then(|| Column::ResolvedAt.is_null());
-        self.kinds(owner_id)
+        condition
             .add_option(self.status.map(|status| Column::Status.eq(status)))
             .add_option(unresolved)
             .add_option(self.since.map(unresolved_at))
@@ -60,9 +70,12 @@ impl AlertFilter {
 
     /// The condition on the table of alerts, without status and times.
     pub(super) fn kinds(&self, owner_id: Uuid) -> Condition {
+        self.kinds_of(Condition::all().add(alert::Column::OwnerId.eq(owner_id)))
+    }
+
+    fn kinds_of(&self, condition: Condition) -> Condition {
         use alert::Column;
-        Condition::all()
-            .add(Column::OwnerId.eq(owner_id))
+        condition
             .add_option(self.server_id.map(|id| Column::ServerId.eq(id)))
             .add_option(self.severity.map(|severity| Column::Severity.eq(severity)))
             .add_option(self.metric_type.map(|metric| Column::MetricType.eq(metric)))
@@ -75,11 +88,18 @@ impl AlertFilter {
         let kinds = Condition::all()
             .add(Column::OwnerId.eq(owner_id))
             .add_option(self.status.map(|status| Column::Status.eq(status)))
+            .add(self.counted_kinds());
+        alert_count::Entity::find().filter(kinds)
+    }
+
+    /// The condition on the counts of alerts, ignoring status and times.
+    pub(super) fn counted_kinds(&self) -> Condition {
+        use alert_count::Column;
+        Condition::all()
             .add_option(self.server_id.map(|id| Column::ServerId.eq(id)))
             .add_option(self.severity.map(|severity| Column::Severity.eq(severity)))
             .add_option(self.metric_type.map(|metric| Column::MetricType.eq(metric)))
-            .add_option(self.threshold_id.map(|id| Column::ThresholdId.eq(id)));
-        alert_count::Entity::find().filter(kinds)
+            .add_option(self.threshold_id.map(|id| Column::ThresholdId.eq(id)))
     }
 
     /// The condition on the counts of these buckets, ignoring status. None where the filter names a server and a threshold,

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::alert_filter::{AlertFilter, RESOLVED};
 use super::alert_span::{Ids, Span};
 use super::alert_totals::Term;
-use super::{Alert, AlertEvent, Page, PageRequest, Store, StoreError};
+use super::{Alert, AlertEvent, Page, PageRequest, Store, StoreError, Visibility};
 
 /// How many alerts of a server have this status and severity.
 #[derive(Debug, Clone, PartialEq, Eq, FromQueryResult)]
@@ -53,8 +53,20 @@ struct ListQuery<'a> {
 }
 
 impl Store {
-    /// Lists the alerts of an owner, newest first.
+    /// Lists the alerts of visible servers, newest first.
     pub async fn list_alerts(
+        &self,
+        visible: &Visibility,
+        filter: AlertFilter,
+        page: PageRequest,
+    ) -> Result<Page<Alert>, StoreError> {
+        match visible.sole_owner() {
+            Some(owner_id) => self.list_alerts_of(owner_id, filter, page).await,
+            None => self.list_shared_alerts(visible, &filter, page).await,
+        }
+    }
+
+    async fn list_alerts_of(
         &self,
         owner_id: Uuid,
         filter: AlertFilter,
@@ -140,15 +152,20 @@ impl Store {
         Ok(in_order(Condition::all().add(Column::Id.is_in(ids))).all(&self.read).await?)
     }
 
-    /// The newest unresolved alerts of an owner, oldest first.
-    pub async fn unresolved_alerts(&self, owner_id: Uuid, most: u64) -> Result<Vec<Alert>, StoreError> {
-        let mut alerts = alert::Entity::find()
-            .filter(alert::Column::OwnerId.eq(owner_id))
-            .filter(alert::Column::ResolvedAt.is_null())
-            .order_by_desc(alert::Column::Id)
-            .limit(most)
-            .all(&self.read)
-            .await?;
+    /// The newest unresolved alerts of visible servers, oldest first.
+    pub async fn unresolved_alerts(&self, visible: &Visibility, most: u64) -> Result<Vec<Alert>, StoreError> {
+        let mut alerts = match visible.sole_owner() {
+            Some(owner_id) => {
+                alert::Entity::find()
+                    .filter(alert::Column::OwnerId.eq(owner_id))
+                    .filter(alert::Column::ResolvedAt.is_null())
+                    .order_by_desc(alert::Column::Id)
+                    .limit(most)
+                    .all(&self.read)
+                    .await?
+            }
+            None => self.newest_unresolved(visible, most).await?,
+        };
         alerts.reverse();
         Ok(alerts)
     }
@@ -161,17 +178,18 @@ impl Store {
         Ok(events.all(&self.read).await?)
     }
 
-    /// Counts an owner's alerts that nobody has acknowledged and that are not over.
-    pub async fn count_active_alerts(&self, owner_id: Uuid) -> Result<u64, StoreError> {
-        let counts = self.count_alerts(owner_id).await?;
+    /// Counts the alerts of visible servers that nobody has acknowledged and that are not over.
+    pub async fn count_active_alerts(&self, visible: &Visibility) -> Result<u64, StoreError> {
+        let counts = self.count_alerts(visible).await?;
         let active: i64 = counts.iter().filter(|count| count.status == "active").map(|count| count.count).sum();
         Ok(u64::try_from(active).unwrap_or_default())
     }
 
-    /// Counts an owner's alerts by status and severity, and unresolved ones also by server. It is one statement, so that the
-    /// counts are consistent.
-    pub async fn count_alerts(&self, owner_id: Uuid) -> Result<Vec<AlertCount>, StoreError> {
+    /// Counts the alerts of visible servers by status and severity, and unresolved ones also by server. It is one statement, so
+    /// that the counts are consistent. The same status and severity may come several times.
+    pub async fn count_alerts(&self, visible: &Visibility) -> Result<Vec<AlertCount>, StoreError> {
         use alert_count::Column;
+        let Some(owner_id) = visible.sole_owner() else { return self.count_shared_alerts(visible).await };
         let counts = |server_id: SimpleExpr| {
             alert_count::Entity::find()
                 .select_only()

@@ -13,8 +13,8 @@ use uuid::Uuid;
 use super::advisory_lock::{LockKey, try_lock};
 use super::audit_log::record_in;
 use super::fence::{self, Fence};
-use super::outbox::queue_in;
-use super::{Alert, AlertEvent, Store, StoreError};
+use super::outbox::{Told, queue_in};
+use super::{Alert, AlertAudience, AlertEvent, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
 /// A change of an alert that follows from a measurement, not from a user.
@@ -24,8 +24,8 @@ pub enum AlertChange {
     Opened {
         /// The alert to insert.
         alert: Box<Alert>,
-        /// The tags of the alert's server, because some channels are for some tags.
-        tags: Vec<String>,
+        /// Whose channels to notify.
+        audience: AlertAudience,
     },
     /// The value is worse than any before.
     Worsened {
@@ -209,7 +209,7 @@ async fn make(connection: &impl ConnectionTrait, changes: &[AlertChange]) -> Res
     let mut changed = Vec::with_capacity(changes.len());
     for change in changes {
         changed.push(match change {
-            AlertChange::Opened { alert, tags } => open(connection, alert, tags).await?,
+            AlertChange::Opened { alert, audience } => open(connection, alert, audience).await?,
             AlertChange::Worsened { id, value } => {
                 let worse = [(alert::Column::PeakValue, Expr::value(*value))];
                 update(connection, alert::Column::Id.eq(*id), worse).await?
@@ -236,7 +236,11 @@ async fn lock(connection: &impl ConnectionTrait, ids: impl Iterator<Item = Uuid>
     Ok(())
 }
 
-async fn open(connection: &impl ConnectionTrait, alert: &Alert, tags: &[String]) -> Result<Option<Alert>, StoreError> {
+async fn open(
+    connection: &impl ConnectionTrait,
+    alert: &Alert,
+    audience: &AlertAudience,
+) -> Result<Option<Alert>, StoreError> {
     // An alert that a user resolved blocks a new one until the metric has recovered.
     if let Some(unsettled) = unsettled(connection, alert).await? {
         return Ok(Some(unsettled));
@@ -256,7 +260,7 @@ async fn open(connection: &impl ConnectionTrait, alert: &Alert, tags: &[String])
         tell(connection, alert.id, "silenced", at, None, None).await?;
         return Ok(Some(alert.clone()));
     }
-    let notify_at = queue_in(connection, alert, "triggered", tags, at).await?.map(Millis::from);
+    let notify_at = queue_in(connection, alert, Told::Triggered(audience), at).await?.map(Millis::from);
     let alert = alert::Model { notify_at, ..alert.clone() };
     if notify_at.is_some() {
         let later = [(alert::Column::NotifyAt, Expr::value(notify_at.map(|Millis(at)| at)))];
@@ -316,7 +320,7 @@ async fn resolve(
     // The id has a column of its own.
     let detail = user.map_or(by, |actor| actor.username.to_string());
     tell(connection, id, "resolved", at, user, Some(detail)).await?;
-    queue_in(connection, &alert, "resolved", &[], at).await?;
+    queue_in(connection, &alert, Told::Resolved, at).await?;
     Ok(Some(alert))
 }
 

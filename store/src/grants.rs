@@ -9,6 +9,7 @@ use sea_orm::{
 };
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
+use signalbox_protocol::alert::Owner as AlertOwner;
 use uuid::Uuid;
 
 use super::audit_log::record_in;
@@ -269,6 +270,18 @@ impl Store {
             names.extend(found.into_tuple::<(Uuid, String)>().all(&self.read).await?);
         }
         Ok(names)
+    }
+
+    /// Whether the account exists and is not disabled.
+    pub async fn is_active_account(&self, id: Uuid) -> Result<bool, StoreError> {
+        let active = user::Entity::find_by_id(id).filter(user::Column::DisabledAt.is_null());
+        Ok(active.select_only().column(user::Column::Id).into_tuple::<Uuid>().one(&self.read).await?.is_some())
+    }
+
+    /// The owner of alerts, with the name; none if the account is gone.
+    pub async fn alert_owner(&self, owner_id: Uuid) -> Result<Option<AlertOwner>, StoreError> {
+        let username = self.usernames(&[owner_id]).await?.remove(&owner_id);
+        Ok(username.map(|username| AlertOwner { id: owner_id, username }))
     }
 
     /// The id of the user with this name, in any case.

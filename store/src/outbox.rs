@@ -2,15 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use entity::{Millis, notification, notification_channel, server};
-use sea_orm::sea_query::Expr;
+use entity::{Millis, notification, notification_channel, server, user};
+use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
     QueryFilter, QueryOrder, QuerySelect,
 };
 use serde::{Deserialize, Serialize};
 use signalbox_protocol::Timestamp;
-use signalbox_protocol::alert::Alert as AlertView;
+use signalbox_protocol::alert::{Alert as AlertView, Owner as AlertOwner};
 use uuid::Uuid;
 
 use super::advisory_lock::{LockKey, try_lock};
@@ -60,6 +60,23 @@ impl NotificationContent {
             )
             .ok()
     }
+}
+
+/// Whom an alert concerns, when it begins or is repeated.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AlertAudience {
+    /// The tags of the alert's server, because some channels are for some tags.
+    pub tags: Vec<String>,
+    /// The accounts that may see the server. The owner always may.
+    pub viewers: Vec<Uuid>,
+}
+
+/// What notifications say about an alert.
+pub(super) enum Told<'a> {
+    /// It has begun.
+    Triggered(&'a AlertAudience),
+    /// It is over.
+    Resolved,
 }
 
 /// Which notifications a list contains; a field that is none filters nothing.
@@ -192,40 +209,52 @@ impl Store {
 }
 
 /// Queues a notification about an alert on every channel that wants it, inside the transaction that changes the alert. `event`
-/// is `triggered` or `resolved`; `tags` are those of the alert's server. A recovery is sent where the beginning was. Returns
-/// when to check whether to repeat it, if ever.
+/// is the beginning or the end; a recovery is sent where the beginning was. Returns when to check whether to repeat it, if ever.
 pub(super) async fn queue_in(
     connection: &impl ConnectionTrait,
     alert: &Alert,
-    event: &'static str,
-    tags: &[String],
+    event: Told<'_>,
     at: Timestamp,
 ) -> Result<Option<Timestamp>, StoreError> {
-    if event == RESOLVED {
-        let channels = told_of(connection, alert.id).await?;
-        let channels = channels.into_iter().filter(|channel| channel.tells_recovery).collect::<Vec<_>>();
-        let channels = channels.iter().map(|channel| (channel, RESOLVED)).collect::<Vec<_>>();
-        queue(connection, alert, &channels, at).await?;
-        return Ok(None);
+    match event {
+        Told::Triggered(audience) => {
+            let channels = channels_for(connection, alert, audience).await?;
+            let begun = channels.iter().map(|channel| (channel, TRIGGERED)).collect::<Vec<_>>();
+            queue(connection, alert, &begun, at).await?;
+            Ok(channels.iter().filter_map(|channel| repetition(channel, at)).min())
+        }
+        Told::Resolved => {
+            let channels = told_of(connection, alert.id).await?;
+            let channels = channels.into_iter().filter(|channel| channel.tells_recovery).collect::<Vec<_>>();
+            let channels = channels.iter().map(|channel| (channel, RESOLVED)).collect::<Vec<_>>();
+            queue(connection, alert, &channels, at).await?;
+            Ok(None)
+        }
     }
-    let channels = channels_for(connection, alert, tags).await?;
-    let begun = channels.iter().map(|channel| (channel, event)).collect::<Vec<_>>();
-    queue(connection, alert, &begun, at).await?;
-    Ok(channels.iter().filter_map(|channel| repetition(channel, at)).min())
 }
 
-/// The channels that want this alert.
+/// The channels that want this alert: of the server's owner, and of the others who may see the server and can sign in.
 pub(super) async fn channels_for(
     connection: &impl ConnectionTrait,
     alert: &Alert,
-    tags: &[String],
+    audience: &AlertAudience,
 ) -> Result<Vec<Channel>, StoreError> {
-    let channels = notification_channel::Entity::find()
-        .filter(notification_channel::Column::OwnerId.eq(alert.owner_id))
-        .filter(notification_channel::Column::IsEnabled.eq(true))
-        .all(connection)
-        .await?;
-    Ok(channels.into_iter().filter(|channel| wants(channel, &alert.severity, tags)).collect())
+    use notification_channel::Column;
+    let enabled = |of: SimpleExpr| {
+        notification_channel::Entity::find().filter(of).filter(Column::IsEnabled.eq(true)).all(connection)
+    };
+    let mut channels = enabled(Column::OwnerId.eq(alert.owner_id)).await?;
+    let others: Vec<Uuid> = audience.viewers.iter().copied().filter(|id| *id != alert.owner_id).collect();
+    for some in others.chunks(ROWS_AT_ONCE) {
+        let active = sea_orm::sea_query::Query::select()
+            .column(user::Column::Id)
+            .from(user::Entity)
+            .and_where(user::Column::Id.is_in(some.iter().copied()))
+            .and_where(user::Column::DisabledAt.is_null())
+            .to_owned();
+        channels.extend(enabled(Column::OwnerId.in_subquery(active)).await?);
+    }
+    Ok(channels.into_iter().filter(|channel| wants(channel, &alert.severity, &audience.tags)).collect())
 }
 
 /// The channels that received this alert, or are about to.
@@ -302,20 +331,24 @@ async fn content(connection: &impl ConnectionTrait, alert: &Alert) -> Result<Str
     let name = server::Entity::find_by_id(alert.server_id).select_only().column(server::Column::Name);
     let server_name: Option<String> = name.into_tuple().one(connection).await?;
     let mut tags = tags_of(connection, &[alert.server_id]).await?;
+    let username = user::Entity::find_by_id(alert.owner_id).select_only().column(user::Column::Username);
+    let username: Option<String> = username.into_tuple().one(connection).await?;
+    let owner = username.map(|username| AlertOwner { id: alert.owner_id, username });
     let told = NotificationContent {
-        alert: alert_view(alert),
+        alert: AlertView { owner, ..alert_view(alert) },
         server_name: server_name.unwrap_or_default(),
         server_tags: tags.remove(&alert.server_id).unwrap_or_default(),
     };
     serde_json::to_string(&told).map_err(|error| sea_orm::DbErr::Json(error.to_string()).into())
 }
 
-/// An alert as notifications show it.
+/// An alert as dashboards and notifications show it, without the owner's name.
 pub fn alert_view(alert: &Alert) -> AlertView {
     AlertView {
         id: alert.id,
         threshold_id: alert.threshold_id,
         server_id: alert.server_id,
+        owner: None,
         metric_type: alert.metric_type.clone(),
         series: alert.series.clone(),
         unit: alert.unit.clone(),

@@ -11,15 +11,15 @@ use uuid::Uuid;
 use super::outbox::{PENDING, REMINDER, TRIGGERED, channels_for, queue};
 use super::routing::repetition;
 use super::servers::tags_of;
-use super::{Alert, Channel, Share, Store, StoreError};
+use super::{Alert, AlertAudience, Channel, Share, Store, StoreError};
 
-/// An alert of which a channel may have to be notified, and its server's tags.
+/// An alert of which a channel may have to be notified.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlertToNotify {
     /// The alert.
     pub alert: Alert,
-    /// The server's tags.
-    pub tags: Vec<String>,
+    /// Whose channels to notify. The store fills in the tags, the caller the viewers.
+    pub audience: AlertAudience,
 }
 
 /// What a channel last received about an alert.
@@ -48,7 +48,7 @@ impl Store {
         let tags = tags_of(&self.read, &servers).await?;
         let with_tags = alerts.into_iter().map(|alert| {
             let tags = tags.get(&alert.server_id).cloned().unwrap_or_default();
-            AlertToNotify { alert, tags }
+            AlertToNotify { alert, audience: AlertAudience { tags, viewers: Vec::new() } }
         });
         Ok(with_tags.collect())
     }
@@ -83,7 +83,7 @@ impl Store {
             let next = match held_until.filter(|until| *until > now) {
                 _ if alert.status != "active" => None,
                 Some(until) => Some(until),
-                None => tell_again(&transaction, &alert, &wanted.tags, now).await?,
+                None => tell_again(&transaction, &alert, &wanted.audience, now).await?,
             };
             alert::Entity::update_many()
                 .col_expr(alert::Column::NotifyAt, Expr::value(next.map(Timestamp::as_millis)))
@@ -104,10 +104,10 @@ fn of(share: &Share) -> Condition {
 async fn tell_again(
     connection: &impl ConnectionTrait,
     alert: &Alert,
-    tags: &[String],
+    audience: &AlertAudience,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, StoreError> {
-    let channels = channels_for(connection, alert, tags).await?;
+    let channels = channels_for(connection, alert, audience).await?;
     let before = told_before(connection, alert.id).await?;
     let mut told: Vec<(&Channel, &'static str)> = Vec::new();
     let mut next = Vec::new();

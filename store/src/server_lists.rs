@@ -3,7 +3,8 @@
 use entity::{Millis, server};
 use sea_orm::sea_query::Query;
 use sea_orm::{
-    ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
+    ColumnTrait, Condition, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+    QueryTrait, Select,
 };
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::frontend::ServerStatus;
@@ -50,6 +51,21 @@ impl Store {
             .order_by_asc(server::Column::SearchText)
             .order_by_asc(server::Column::Id);
         Ok(ids.into_tuple().all(&self.read).await?)
+    }
+
+    /// The visible servers of other accounts, ordered by id.
+    pub async fn shared_servers(&self, visible: &Visibility) -> Result<Vec<Uuid>, StoreError> {
+        let shared = visible.shared_branches();
+        let Some(ids) = united(shared.iter().map(|branch| {
+            let ids = server::Entity::find().select_only().column(server::Column::Id).filter(branch.clone());
+            QueryTrait::into_query(ids)
+        })) else {
+            return Ok(Vec::new());
+        };
+        let rows = self.read.query_all_raw(self.read.get_database_backend().build(&ids)).await?;
+        let mut ids = rows.iter().map(|row| row.try_get_by_index(0)).collect::<Result<Vec<Uuid>, _>>()?;
+        ids.sort_unstable();
+        Ok(ids)
     }
 
     /// Those of these servers that are visible, in no order.

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::audit_log::{differences, record_in};
 use super::thresholds::entry;
-use super::{Page, PageRequest, Quota, Reach, Silence, Store, StoreError};
+use super::{Page, PageRequest, Quota, Reach, Silence, Store, StoreError, Visibility};
 use crate::audit::{Actor, action};
 
 /// What a user chooses for a silence.
@@ -71,15 +71,16 @@ impl Store {
         .await
     }
 
-    /// Lists the silences of an owner, newest first; with a server, those that name it.
+    /// Lists the silences of an account, and those that name a server that others share with it, newest first. With a server, only
+    /// those that name it.
     pub async fn list_silences(
         &self,
-        owner_id: Uuid,
+        visible: &Visibility,
         server_id: Option<Uuid>,
         page: PageRequest,
     ) -> Result<Page<Silence>, StoreError> {
         let condition = Condition::all()
-            .add(silence::Column::OwnerId.eq(owner_id))
+            .add(visible.naming(silence::Column::OwnerId, silence::Column::ServerId))
             .add_option(server_id.map(|id| silence::Column::ServerId.eq(id)));
         let query = silence::Entity::find().filter(condition);
         let total = query.clone().count(&self.read).await?;

@@ -8,7 +8,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::audit_log::{differences, record_in};
-use super::{Page, PageRequest, Quota, Store, StoreError, Threshold};
+use super::{Page, PageRequest, Quota, Store, StoreError, Threshold, Visibility};
 use crate::audit::{Actor, Entry, action};
 
 /// The servers that something applies to. With neither a server nor a tag: every server of its owner.
@@ -89,16 +89,16 @@ impl Store {
         .await
     }
 
-    /// Lists the thresholds of an owner, newest first.
+    /// Lists the thresholds of an account, and those that name a server that others share with it, newest first.
     pub async fn list_thresholds(
         &self,
-        owner_id: Uuid,
+        visible: &Visibility,
         filter: ThresholdFilter,
         page: PageRequest,
     ) -> Result<Page<Threshold>, StoreError> {
         use alert_threshold::Column;
         let condition = Condition::all()
-            .add(Column::OwnerId.eq(owner_id))
+            .add(visible.naming(Column::OwnerId, Column::ServerId))
             .add_option(filter.server_id.map(|id| Column::ServerId.eq(id)))
             .add_option(filter.is_enabled.map(|is_enabled| Column::IsEnabled.eq(is_enabled)))
             .add_option(filter.metric_type.map(|metric| Column::MetricType.eq(metric)));

@@ -21,6 +21,10 @@ const OWNERS_IN_BRANCH: usize = 50;
 /// Servers, tags and owners that one account can see by grants. It bounds the values of a statement, of which SQLite takes 32,766.
 const MAX_SHARES: usize = 5_000;
 
+/// Parts with whole owners, and parts with tags of owners. One statement joins the parts, for each kind of alerts, and SQLite
+/// joins at most 500.
+const MAX_PARTS: usize = 16;
+
 /// The servers that a caller may see, or do something else to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visibility {
@@ -95,10 +99,7 @@ impl Shares {
             _ => branches.push(Condition::all().add(server::Column::OwnerId.is_in(owners))),
         }
         let tagged: Vec<(&Uuid, &Tagged)> = self.tagged.iter().collect();
-        branches.extend(tagged.chunks(OWNERS_IN_BRANCH).map(|chunk| match chunk {
-            [(owner_id, tagged)] => tagged.condition(**owner_id),
-            _ => chunk.iter().fold(Condition::any(), |any, (owner_id, tagged)| any.add(tagged.condition(**owner_id))),
-        }));
+        branches.extend(tagged.chunks(OWNERS_IN_BRANCH).map(tagged_condition));
         if !self.ids.is_empty() {
             branches.push(Condition::all().add(server::Column::Id.is_in(self.ids.iter().copied())));
         }
@@ -133,11 +134,50 @@ impl Visibility {
         self.shares.is_none().then_some(self.own)
     }
 
+    /// The parts of it, which are few whatever the number of grants is: most have one owner each.
+    pub(super) fn parts(&self) -> Vec<SeenPart> {
+        let none = Shares::default();
+        let shares = self.shares.as_deref().unwrap_or(&none);
+        let whole: Vec<Uuid> = [self.own].into_iter().chain(shares.owners.iter().copied()).collect();
+        let owners = whole.chunks(in_parts(whole.len())).map(|some| SeenPart { owners: some.to_vec(), servers: None });
+        let tagged: Vec<(&Uuid, &Tagged)> = shares.tagged.iter().collect();
+        let with_tags = tagged.chunks(in_parts(tagged.len())).map(|some| SeenPart {
+            owners: some.iter().map(|(owner_id, _)| **owner_id).collect(),
+            servers: Some(tagged_condition(some)),
+        });
+        let ids = server::Column::Id.is_in(shares.ids.iter().copied());
+        let single = SeenPart { owners: Vec::new(), servers: Some(Condition::all().add(ids)) };
+        owners.chain(with_tags).chain((!shares.ids.is_empty()).then_some(single)).collect()
+    }
+
+    /// The conditions of the servers that others share with the account, each with an index.
+    pub(super) fn shared_branches(&self) -> Vec<Condition> {
+        self.shares.as_ref().map(|shares| shares.branches(None)).unwrap_or_default()
+    }
+
+    /// The condition on a table of what belongs to an owner and may name one server: what belongs to the account itself, and what
+    /// names a server that others share with it.
+    pub(super) fn naming<C: ColumnTrait>(&self, owner: C, server: C) -> Condition {
+        let own = owner.eq(self.own);
+        let Some(shares) = &self.shares else { return Condition::all().add(own) };
+        let shared = Branches(shares.branches(None)).ids();
+        Condition::any().add(own).add(server.in_subquery(shared))
+    }
+
     /// Every account that owns some of the servers, or may.
     pub fn owners(&self) -> Vec<Uuid> {
         let shares = self.shares.iter().flat_map(|shares| shares.owners.iter().chain(shares.tagged.keys()));
         [self.own].into_iter().chain(shares.copied()).collect()
     }
+}
+
+/// A part of what somebody sees, for tables that know a server and its owner. No server is in two parts.
+#[derive(Debug, Clone)]
+pub(super) struct SeenPart {
+    /// The owners of its servers; none where they are not known.
+    pub owners: Vec<Uuid>,
+    /// The condition on the table of servers; none for all servers of the owners.
+    pub servers: Option<Condition>,
 }
 
 /// Disjoint conditions on the table of servers that together are a visibility.
@@ -203,6 +243,19 @@ impl Store {
         let any = Branches(shares.branches(Some(visibility.own))).any();
         let found = server::Entity::find_by_id(id).filter(any).select_only().column(server::Column::OwnerId);
         Ok(found.into_tuple().one(&self.read).await?)
+    }
+}
+
+/// How many of these owners share a part, so that there are at most [`MAX_PARTS`].
+fn in_parts(owners: usize) -> usize {
+    owners.div_ceil(MAX_PARTS).max(1)
+}
+
+/// The servers with these tags of these owners.
+fn tagged_condition(some: &[(&Uuid, &Tagged)]) -> Condition {
+    match some {
+        [(owner_id, tagged)] => tagged.condition(**owner_id),
+        _ => some.iter().fold(Condition::any(), |any, (owner_id, tagged)| any.add(tagged.condition(**owner_id))),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The servers of a deleted account continue at another one: agents, alerts, thresholds, commands and history.
 
 use serde_json::{Value, json};
-use signalbox::store::{Alert, AlertChange};
+use signalbox::store::{Alert, AlertAudience, AlertChange};
 use uuid::Uuid;
 
 use crate::support::agent::{FakeAgent, sample_at};
@@ -102,7 +102,8 @@ async fn thresholds_of_servers_and_their_alerts_move_and_those_for_tags_end() {
 async fn lists_and_counts_of_alerts_are_those_of_the_new_owner() {
     let scene = Scene::start().await;
     let opened: Vec<Alert> = (0..7).map(|_| alert(scene.bob.id, scene.server_id, Uuid::now_v7())).collect();
-    let change = |alert: &Alert| AlertChange::Opened { alert: Box::new(alert.clone()), tags: Vec::new() };
+    let change =
+        |alert: &Alert| AlertChange::Opened { alert: Box::new(alert.clone()), audience: AlertAudience::default() };
     let changes: Vec<AlertChange> = opened.iter().map(change).collect();
     scene.service.state.store.change_alerts(&changes).await.unwrap();
 

@@ -2,10 +2,12 @@
 
 mod alerts;
 mod lists;
+mod notifications;
 mod sockets;
 mod teams;
 
 use serde_json::{Value, json};
+use signalbox::config::Config;
 use uuid::Uuid;
 
 use crate::support::rest::Call;
@@ -20,7 +22,11 @@ pub struct Shared {
 
 impl Shared {
     pub async fn start() -> Self {
-        let site = Site::start().await;
+        Self::start_with(|_| {}).await
+    }
+
+    pub async fn start_with(adjust: impl FnOnce(&mut Config)) -> Self {
+        let site = Site::start_with(adjust).await;
         let guest = site.service.register("guest").await;
         Self { site, guest }
     }

@@ -7,7 +7,7 @@ use sea_orm::{
     ConnectOptions, ConnectionTrait, Database, DatabaseConnection, QueryResult, Statement, TransactionTrait,
 };
 use signalbox::audit::Actor;
-use signalbox::store::{Alert, AlertChange, NewUser, Registration, Store};
+use signalbox::store::{Alert, AlertAudience, AlertChange, NewUser, Registration, Store};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -98,7 +98,9 @@ fn any_alert(numbers: &mut Numbers, now: Timestamp, owner_id: Uuid, server_id: U
 }
 
 async fn open(store: &Store, alerts: impl IntoIterator<Item = Alert>) {
-    let opened = alerts.into_iter().map(|alert| AlertChange::Opened { alert: Box::new(alert), tags: Vec::new() });
+    let opened = alerts
+        .into_iter()
+        .map(|alert| AlertChange::Opened { alert: Box::new(alert), audience: AlertAudience::default() });
     store.change_alerts(&opened.collect::<Vec<_>>()).await.unwrap();
 }
 

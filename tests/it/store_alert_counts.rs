@@ -1,7 +1,7 @@
 //! The number of alerts is stored separately, and stays right whatever happens to them.
 
 use signalbox::audit::Actor;
-use signalbox::store::{Alert, AlertChange, AlertFilter, PageRequest, Store};
+use signalbox::store::{Alert, AlertAudience, AlertChange, AlertFilter, PageRequest, Store, Visibility};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -12,13 +12,13 @@ const ALL: PageRequest = PageRequest { limit: 500, offset: 0 };
 
 /// The alerts that a filter finds, and how many it says there are.
 async fn found(store: &Store, owner_id: Uuid, filter: AlertFilter) -> (usize, u64) {
-    let page = store.list_alerts(owner_id, filter, ALL).await.unwrap();
+    let page = store.list_alerts(&Visibility::of_owner(owner_id), filter, ALL).await.unwrap();
     (page.items.len(), page.total)
 }
 
 /// How many have each status, by the counts that are kept.
 async fn counted(store: &Store, owner_id: Uuid) -> [i64; 3] {
-    let counts = store.count_alerts(owner_id).await.unwrap();
+    let counts = store.count_alerts(&Visibility::of_owner(owner_id)).await.unwrap();
     ["active", "acknowledged", "resolved"]
         .map(|status| counts.iter().filter(|count| count.status == status).map(|count| count.count).sum())
 }
@@ -35,7 +35,7 @@ async fn lists_and_counts_agree_through_every_change() {
         for threshold_id in &thresholds {
             let mut alert = alert(owner_id, server_id, *threshold_id);
             alert.severity = if *threshold_id == thresholds[0] { "critical" } else { "warning" }.to_owned();
-            let opened = AlertChange::Opened { alert: Box::new(alert.clone()), tags: Vec::new() };
+            let opened = AlertChange::Opened { alert: Box::new(alert.clone()), audience: AlertAudience::default() };
             store.change_alerts(&[opened]).await.unwrap();
             alerts.push(alert);
         }
@@ -86,7 +86,7 @@ async fn what_is_forgotten_is_counted_no_more() {
     let owner_id = owner(&store).await;
     let server_id = server(&store, owner_id, "web-1", "a").await;
     let old = alert(owner_id, server_id, Uuid::now_v7());
-    let opened = AlertChange::Opened { alert: Box::new(old.clone()), tags: Vec::new() };
+    let opened = AlertChange::Opened { alert: Box::new(old.clone()), audience: AlertAudience::default() };
     let (sample_at, at) = (Timestamp::now(), Timestamp::now());
     let ended = AlertChange::Resolved { id: old.id, by: "recovered", sample_at, at };
     store.change_alerts(&[opened, ended]).await.unwrap();
@@ -94,7 +94,7 @@ async fn what_is_forgotten_is_counted_no_more() {
 
     assert_eq!(store.forget_alerts(at.plus_millis(1)).await.unwrap(), 1);
 
-    assert_eq!(store.count_alerts(owner_id).await.unwrap(), []);
+    assert_eq!(store.count_alerts(&Visibility::of_owner(owner_id)).await.unwrap(), []);
     store.close().await;
 }
 
@@ -175,7 +175,9 @@ async fn lists_with_times_have_what_a_look_at_each_alert_finds() {
             ..alert(owner_id, servers[n % 2], thresholds[n / 2 % 3])
         });
     }
-    let opened = alerts.iter().map(|alert| AlertChange::Opened { alert: Box::new(alert.clone()), tags: Vec::new() });
+    let opened = alerts
+        .iter()
+        .map(|alert| AlertChange::Opened { alert: Box::new(alert.clone()), audience: AlertAudience::default() });
     store.change_alerts(&opened.collect::<Vec<_>>()).await.unwrap();
 
     let all = AlertFilter::default();
@@ -220,7 +222,7 @@ async fn lists_with_times_have_what_a_look_at_each_alert_finds() {
         for filter in [&kinds[0], &kinds[3], &kinds[6], &kinds[9]] {
             let filter = AlertFilter { since, until, ..filter.clone() };
             let expected = expected(&alerts, &filter);
-            let found = store.list_alerts(owner_id, filter.clone(), ALL).await.unwrap();
+            let found = store.list_alerts(&Visibility::of_owner(owner_id), filter.clone(), ALL).await.unwrap();
 
             let ids: Vec<Uuid> = found.items.iter().map(|alert| alert.id).collect();
             assert_eq!((found.total, ids), (expected.len() as u64, expected), "{filter:?}");
@@ -231,7 +233,7 @@ async fn lists_with_times_have_what_a_look_at_each_alert_finds() {
             let filter = AlertFilter { since, until, ..filter.clone() };
             let expected = expected(&alerts, &filter);
             for page in [ALL, PageRequest { limit: 20, offset: 15 }, PageRequest { limit: 500, offset: 90 }] {
-                let found = store.list_alerts(owner_id, filter.clone(), page).await.unwrap();
+                let found = store.list_alerts(&Visibility::of_owner(owner_id), filter.clone(), page).await.unwrap();
 
                 let ids: Vec<Uuid> = found.items.iter().map(|alert| alert.id).collect();
                 let (offset, limit) = (page.offset as usize, page.limit as usize);

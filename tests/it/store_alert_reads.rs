@@ -2,7 +2,7 @@
 //! rows that were fetched, whatever its plan is.
 
 use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection, Statement};
-use signalbox::store::{AlertChange, AlertFilter, DatabaseSettings, PageRequest, Store};
+use signalbox::store::{AlertAudience, AlertChange, AlertFilter, DatabaseSettings, PageRequest, Store, Visibility};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -41,7 +41,7 @@ async fn no_list_reads_all_that_was_ever_resolved() {
     let owner_id = owner(&store).await;
     let server_id = server(&store, owner_id, "web-1", "a").await;
     let open = alert(owner_id, server_id, Uuid::now_v7());
-    let opened = AlertChange::Opened { alert: Box::new(open.clone()), tags: Vec::new() };
+    let opened = AlertChange::Opened { alert: Box::new(open.clone()), audience: AlertAudience::default() };
     store.change_alerts(&[opened]).await.unwrap();
     store.close().await;
     // A connection of its own: all others are the store's.
@@ -94,7 +94,7 @@ async fn no_list_reads_all_that_was_ever_resolved() {
         let before = rows_read(&connection).await;
         let store = Store::open(&storage.direct_url(), DatabaseSettings::default()).await.unwrap();
 
-        let page = store.list_alerts(owner_id, filter.clone(), PAGE).await.unwrap();
+        let page = store.list_alerts(&Visibility::of_owner(owner_id), filter.clone(), PAGE).await.unwrap();
 
         store.close().await;
         let read = rows_read(&connection).await - before;

@@ -7,8 +7,8 @@ use futures_util::future::join;
 use signalbox::audit::Actor;
 use signalbox::store::history::{FreshSample, LeftOut, Why};
 use signalbox::store::{
-    Alert, AlertChange, AlertChanges, Commit, Committed, Connected, Departure, Disconnected, Fence, Reach, RuleScope,
-    ServerPatch, SessionClaim, Share, Store, ThresholdTerms, shard_of,
+    Alert, AlertAudience, AlertChange, AlertChanges, Commit, Committed, Connected, Departure, Disconnected, Fence,
+    Reach, RuleScope, ServerPatch, SessionClaim, Share, Store, ThresholdTerms, shard_of,
 };
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
@@ -73,7 +73,7 @@ impl Scene {
 
     /// Returns the alert that is open then; none where the fence refuses.
     async fn open(&self, store: &Store, fence: Fence, alert: &Alert) -> Option<Alert> {
-        let opened = AlertChange::Opened { alert: Box::new(alert.clone()), tags: Vec::new() };
+        let opened = AlertChange::Opened { alert: Box::new(alert.clone()), audience: AlertAudience::default() };
         let changes = AlertChanges { server_id: self.server_id, fence, changes: vec![opened] };
         let mut written = store.change_alerts_of(&[changes]).await.unwrap();
         Some(written.remove(0)?.remove(0).unwrap())
@@ -173,7 +173,7 @@ async fn one_that_is_refused_holds_up_nobody() {
     let second = server(&scene.one, scene.owner_id, "web-2", "web").await;
     let opened = |server_id| {
         let alert = Box::new(alert(scene.owner_id, server_id, Uuid::from_u128(1)));
-        vec![AlertChange::Opened { alert, tags: Vec::new() }]
+        vec![AlertChange::Opened { alert, audience: AlertAudience::default() }]
     };
     let batch = [
         AlertChanges { server_id: second, fence: Fence::Session(session), changes: opened(second) },
@@ -211,7 +211,7 @@ async fn instances_that_change_the_same_alerts_in_any_order_do_not_block_each_ot
         let server_id = server(&scene.one, scene.owner_id, name, "web").await;
         let alert = alert(scene.owner_id, server_id, Uuid::from_u128(1));
         let worsened = AlertChange::Worsened { id: alert.id, value: 99.0 };
-        let opened = AlertChange::Opened { alert: Box::new(alert), tags: Vec::new() };
+        let opened = AlertChange::Opened { alert: Box::new(alert), audience: AlertAudience::default() };
         scene.one.change_alerts(&[opened]).await.unwrap();
         batch.push(AlertChanges { server_id, fence: Fence::Open, changes: vec![worsened] });
     }
@@ -266,7 +266,7 @@ async fn instances_that_tidy_at_once_remove_everything_once() {
     for threshold in 0..20 {
         let alert = scene.alert(Uuid::from_u128(threshold));
         let ended = AlertChange::Resolved { id: alert.id, by: "recovery", sample_at: now, at: now };
-        let opened = AlertChange::Opened { alert: Box::new(alert), tags: Vec::new() };
+        let opened = AlertChange::Opened { alert: Box::new(alert), audience: AlertAudience::default() };
         scene.one.change_alerts(&[opened, ended]).await.unwrap();
     }
     let later = now.plus_millis(i64::try_from(Duration::from_secs(60).as_millis()).unwrap());

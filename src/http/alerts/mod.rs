@@ -10,6 +10,8 @@ pub(super) mod threshold_in;
 pub mod thresholds;
 mod words;
 
+use std::collections::{HashMap, HashSet};
+
 use actix_web::web::Json;
 use deserr::{Deserr, ValuePointerRef};
 use paperclip::actix::web::{Resource, delete, get, post, put};
@@ -21,6 +23,7 @@ use super::extract::fault::{Faults, Part};
 use super::extract::param::{Id, MAX_OFFSET, TimeParam, Whole, in_order, page};
 use super::extract::{CallerAt, Checked, IdPath, SignedIn};
 use super::path::at;
+use super::people_out::PersonOut;
 use super::reply::Listed;
 use super::task::run_detached;
 use crate::auth::access::Action;
@@ -29,7 +32,7 @@ use crate::effects;
 use crate::state::State;
 use crate::store::{Alert, AlertFilter, Caller, Reach};
 use out::{AlertDetailOut, AlertOut, AlertSummaryOut};
-use reach::{expect_allowed, owner_listed};
+use reach::{expect_allowed, servers_listed};
 use words::{AlertStatusIn, MetricTypeIn, SeverityIn};
 
 /// How often a change is tried when others change the same row at the same time.
@@ -67,9 +70,9 @@ fn ends_after_start(query: AlertsQuery, _: ValuePointerRef<'_>) -> Result<Alerts
     Ok(query)
 }
 
-/// List your alerts
+/// List alerts
 ///
-/// Newest first. With `server_id` also those of a server that is shared with you. `since` and `until` select the alerts that
+/// Those of your servers and of servers that are shared with you, newest first. `since` and `until` select the alerts that
 /// were unresolved at any time between them.
 #[api_v2_operation(tags(Alerts), operation_id = "list_alerts")]
 pub async fn list(ask: Checked<SignedIn, AlertsQuery>) -> Result<Listed<AlertOut>, ApiError> {
@@ -84,17 +87,19 @@ pub async fn list(ask: Checked<SignedIn, AlertsQuery>) -> Result<Listed<AlertOut
         until: query.until.map(|TimeParam(until)| until),
     };
     let wanted = page(query.limit, query.offset);
-    let owner_id = owner_listed(&ask.state, &ask.subject.caller, filter.server_id).await?;
-    let found = ask.state.store.list_alerts(owner_id, filter, wanted).await?;
-    Ok(Listed { items: found.items.iter().map(AlertOut::from).collect(), total: found.total })
+    let caller = &ask.subject.caller;
+    let listed = servers_listed(&ask.state, caller, filter.server_id).await?;
+    let found = ask.state.store.list_alerts(&listed, filter, wanted).await?;
+    Ok(Listed { items: with_owners(&ask.state, caller, &found.items).await?, total: found.total })
 }
 
-/// Count your alerts
+/// Count alerts
 ///
-/// By status and severity, and for each server.
+/// Those of your servers and of servers that are shared with you, by status and severity, and for each server.
 #[api_v2_operation(tags(Alerts), operation_id = "summarize_alerts")]
 pub async fn summary(ask: Checked<SignedIn>) -> Result<Json<AlertSummaryOut>, ApiError> {
-    let counts = ask.state.store.count_alerts(ask.subject.caller.user_id).await?;
+    let visible = ask.state.accounts.access.visible(&ask.subject.caller);
+    let counts = ask.state.store.count_alerts(&visible).await?;
     Ok(Json(AlertSummaryOut::new(counts)))
 }
 
@@ -106,7 +111,7 @@ pub async fn read(ask: Checked<CallerAt<IdPath>>) -> Result<Json<AlertDetailOut>
     let CallerAt { caller, path, .. } = ask.subject;
     let alert = find(&ask.state, &caller, path.id.0, Action::See).await?;
     let timeline = ask.state.store.alert_timeline(alert.id).await?;
-    Ok(Json(AlertDetailOut::new(&alert, timeline)))
+    Ok(Json(AlertDetailOut::new(out(&ask.state, &caller, &alert).await?, timeline)))
 }
 
 /// Acknowledge an alert
@@ -116,9 +121,10 @@ pub async fn read(ask: Checked<CallerAt<IdPath>>) -> Result<Json<AlertDetailOut>
 pub async fn acknowledge(ask: Checked<CallerAt<IdPath>>) -> Result<Json<AlertOut>, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
     let alert = find(&ask.state, &caller, path.id.0, Action::Respond).await?;
-    let changed =
-        run_detached(async move { Ok(ask.state.alerts.acknowledge(alert.owner_id, alert.id, &actor).await?) });
-    changed.await?.map(|alert| Json(AlertOut::from(&alert))).ok_or_else(not_found)
+    let state = ask.state.clone();
+    let changed = run_detached(async move { Ok(state.alerts.acknowledge(alert.owner_id, alert.id, &actor).await?) });
+    let alert = changed.await?.ok_or_else(not_found)?;
+    Ok(Json(out(&ask.state, &caller, &alert).await?))
 }
 
 /// Resolve an alert
@@ -128,12 +134,29 @@ pub async fn acknowledge(ask: Checked<CallerAt<IdPath>>) -> Result<Json<AlertOut
 pub async fn resolve(ask: Checked<CallerAt<IdPath>>) -> Result<Json<AlertOut>, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
     let alert = find(&ask.state, &caller, path.id.0, Action::Respond).await?;
+    let state = ask.state.clone();
     let changed = run_detached(async move {
-        let resolved = ask.state.alerts.resolve(alert.owner_id, alert.id, &actor).await?;
-        effects::commit(&ask.state, Change::AlertResolved { alert_id: alert.id }).await;
+        let resolved = state.alerts.resolve(alert.owner_id, alert.id, &actor).await?;
+        effects::commit(&state, Change::AlertResolved { alert_id: alert.id }).await;
         Ok(resolved)
     });
-    changed.await?.map(|alert| Json(AlertOut::from(&alert))).ok_or_else(not_found)
+    let alert = changed.await?.ok_or_else(not_found)?;
+    Ok(Json(out(&ask.state, &caller, &alert).await?))
+}
+
+/// The alert for the answer, with its owner.
+pub(super) async fn out(state: &State, caller: &Caller, alert: &Alert) -> Result<AlertOut, ApiError> {
+    with_owners(state, caller, std::slice::from_ref(alert)).await?.pop().ok_or_else(not_found)
+}
+
+/// The alerts for an answer, with the owners of their servers. Those whose owner has just been deleted are gone too.
+async fn with_owners(state: &State, caller: &Caller, alerts: &[Alert]) -> Result<Vec<AlertOut>, ApiError> {
+    let others = alerts.iter().map(|alert| alert.owner_id).filter(|id| *id != caller.user_id);
+    let others: Vec<Uuid> = others.collect::<HashSet<_>>().into_iter().collect();
+    let mut names = if others.is_empty() { HashMap::new() } else { state.store.usernames(&others).await? };
+    names.insert(caller.user_id, caller.username.to_string());
+    let owner = |id: Uuid| Some(PersonOut::new(id, names.get(&id)?.clone()));
+    Ok(alerts.iter().filter_map(|alert| Some(AlertOut::new(alert, owner(alert.owner_id)?))).collect())
 }
 
 /// The alert, if the caller may do this to its server.

@@ -6,7 +6,7 @@ use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use serde_json::json;
 
 use super::out::AlertDetailOut;
-use super::{find, in_body, not_found};
+use super::{find, in_body, not_found, out};
 use crate::auth::access::Action;
 use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
@@ -50,7 +50,7 @@ pub async fn add(
     match noted.await? {
         Noted::Added(alert) => {
             let timeline = ask.state.store.alert_timeline(alert.id).await?;
-            Ok(Json(AlertDetailOut::new(&alert, timeline)))
+            Ok(Json(AlertDetailOut::new(out(&ask.state, &caller, &alert).await?, timeline)))
         }
         Noted::NoAlert => Err(not_found()),
         Noted::Full => {

@@ -11,6 +11,7 @@ use super::words::{AlertStatusOut, ComparisonOut, MetricTypeOut, SeverityOut};
 use crate::alert_words::{Severity, Status};
 use crate::http::extract::field::described;
 use crate::http::field_out::{Id, TimeOut};
+use crate::http::people_out::PersonOut;
 use crate::store::alert_view;
 use crate::store::{Alert, AlertCount, AlertEvent};
 
@@ -20,6 +21,8 @@ pub struct AlertOut {
     id: Id,
     threshold_id: Id,
     server_id: Id,
+    /// Who owns the server: others may share theirs with you.
+    owner: PersonOut,
     metric_type: MetricTypeOut,
     /// For `series`: the name of the open series.
     series: Option<String>,
@@ -50,13 +53,14 @@ pub struct AlertOut {
     resolved_by: Option<String>,
 }
 
-impl From<&Alert> for AlertOut {
-    fn from(alert: &Alert) -> Self {
+impl AlertOut {
+    pub fn new(alert: &Alert, owner: PersonOut) -> Self {
         let alert = alert_view(alert);
         Self {
             id: Id(alert.id),
             threshold_id: Id(alert.threshold_id),
             server_id: Id(alert.server_id),
+            owner,
             metric_type: MetricTypeOut(alert.metric_type),
             series: alert.series,
             unit: alert.unit,
@@ -91,8 +95,8 @@ pub struct AlertDetailOut {
 }
 
 impl AlertDetailOut {
-    pub fn new(alert: &Alert, timeline: Vec<AlertEvent>) -> Self {
-        Self { alert: alert.into(), timeline: timeline.into_iter().map(AlertEventOut::from).collect() }
+    pub fn new(alert: AlertOut, timeline: Vec<AlertEvent>) -> Self {
+        Self { alert, timeline: timeline.into_iter().map(AlertEventOut::from).collect() }
     }
 }
 
@@ -133,7 +137,7 @@ impl From<AlertEvent> for AlertEventOut {
     }
 }
 
-/// Counts of your alerts.
+/// Counts of alerts.
 #[derive(Debug, Default, Serialize, Apiv2Schema)]
 pub struct AlertSummaryOut {
     total: u64,

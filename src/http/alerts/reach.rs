@@ -9,7 +9,7 @@ use crate::http::extract::field::{Clearable, Reference, Tag};
 use crate::http::extract::given::Given;
 use crate::http::reply::fault_of;
 use crate::state::State;
-use crate::store::{Caller, Reach};
+use crate::store::{Caller, Reach, Visibility};
 
 /// The reach that the three fields of a new threshold or silence select.
 pub fn reach_of(
@@ -118,13 +118,15 @@ pub async fn expect_same_owner(
     }
 }
 
-/// Whose alerts, thresholds and silences a list has: for one server those of its owner, otherwise the caller's own.
-pub async fn owner_listed(state: &State, caller: &Caller, server_id: Option<Uuid>) -> Result<Uuid, ApiError> {
-    let Some(server_id) = server_id else { return Ok(caller.user_id) };
-    match state.accounts.access.server(caller, server_id, Action::See).await {
-        Ok(access) => Ok(access.owner_id()),
+/// The servers whose alerts, thresholds and silences a list has: for one server those of its owner, otherwise all that the
+/// caller can see.
+pub async fn servers_listed(state: &State, caller: &Caller, server_id: Option<Uuid>) -> Result<Visibility, ApiError> {
+    let access = &state.accounts.access;
+    let Some(server_id) = server_id else { return Ok(access.visible(caller)) };
+    match access.server(caller, server_id, Action::See).await {
+        Ok(access) => Ok(Visibility::of_owner(access.owner_id())),
         // The list is as empty as for a server that does not exist.
-        Err(AccessError::NotFound) => Ok(caller.user_id),
+        Err(AccessError::NotFound) => Ok(Visibility::of_owner(caller.user_id)),
         Err(error @ (AccessError::Forbidden | AccessError::Store(_))) => Err(error.into()),
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
-use super::reach::{expect_allowed, expect_same_owner, owner_listed, owner_of};
+use super::reach::{expect_allowed, expect_same_owner, owner_of, servers_listed};
 use super::silence_in::{SilenceIn, SilencePatchIn, WEEKDAYS};
 use super::{TRIES, in_body};
 use crate::alerts::silence::holds_until;
@@ -120,12 +120,12 @@ pub struct SilencesQuery {
 
 /// List your silences
 ///
-/// Newest first. With `server_id` also those of a server that is shared with you.
+/// Newest first, with those that name a server that is shared with you.
 #[api_v2_operation(tags(Alerts), operation_id = "list_silences")]
 pub async fn list(ask: Checked<SignedIn, SilencesQuery>) -> Result<Listed<SilenceOut>, ApiError> {
     let (server_id, wanted) = (ask.query.server_id.map(|IdParam(id)| id), page(ask.query.limit, ask.query.offset));
-    let owner_id = owner_listed(&ask.state, &ask.subject.caller, server_id).await?;
-    let found = ask.state.store.list_silences(owner_id, server_id, wanted).await?;
+    let listed = servers_listed(&ask.state, &ask.subject.caller, server_id).await?;
+    let found = ask.state.store.list_silences(&listed, server_id, wanted).await?;
     Ok(Listed { items: found.items.into_iter().map(SilenceOut::from).collect(), total: found.total })
 }
 

@@ -6,7 +6,7 @@ use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::reach::{expect_allowed, expect_same_owner, owner_listed, owner_of};
+use super::reach::{expect_allowed, expect_same_owner, owner_of, servers_listed};
 use super::threshold_in::{ThresholdIn, ThresholdPatchIn};
 use super::words::{ComparisonOut, MetricTypeIn, MetricTypeOut, SeverityOut, TroubleOut};
 use super::{TRIES, in_body};
@@ -90,7 +90,7 @@ pub struct ThresholdsQuery {
 
 /// List your thresholds
 ///
-/// Newest first. With `server_id` also those of a server that is shared with you.
+/// Newest first, with those that name a server that is shared with you.
 #[api_v2_operation(tags(Alerts), operation_id = "list_thresholds")]
 pub async fn list(ask: Checked<SignedIn, ThresholdsQuery>) -> Result<Listed<ThresholdOut>, ApiError> {
     let query = ask.query;
@@ -100,8 +100,8 @@ pub async fn list(ask: Checked<SignedIn, ThresholdsQuery>) -> Result<Listed<Thre
         metric_type: query.metric_type.map(|MetricTypeIn(metric)| metric.word()),
     };
     let wanted = page(query.limit, query.offset);
-    let owner_id = owner_listed(&ask.state, &ask.subject.caller, filter.server_id).await?;
-    let found = ask.state.store.list_thresholds(owner_id, filter, wanted).await?;
+    let listed = servers_listed(&ask.state, &ask.subject.caller, filter.server_id).await?;
+    let found = ask.state.store.list_thresholds(&listed, filter, wanted).await?;
     Ok(Listed { items: found.items.into_iter().map(ThresholdOut::from).collect(), total: found.total })
 }
 

@@ -25,6 +25,7 @@ fn alert(severity: &str, message: &str) -> Alert {
     Alert {
         id: ALERT,
         threshold_id: Uuid::from_u128(0x7),
+        owner: None,
         server_id: SERVER,
         metric_type: "cpu".to_owned(),
         series: None,

@@ -1,7 +1,7 @@
 //! Alerts as they are listed, counted, acknowledged and resolved. They are opened as an evaluator opens them.
 
 use serde_json::{Value, json};
-use signalbox::store::{Alert, AlertChange};
+use signalbox::store::{Alert, AlertAudience, AlertChange};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -29,7 +29,7 @@ fn raised(site: &Site, threshold: &Value, server_id: Uuid, severity: &str) -> Al
 
 async fn open(site: &Site, alert: Alert) -> Alert {
     let id = alert.id;
-    let change = AlertChange::Opened { alert: Box::new(alert), tags: Vec::new() };
+    let change = AlertChange::Opened { alert: Box::new(alert), audience: AlertAudience::default() };
     let mut opened = site.service.state.store.change_alerts(&[change]).await.unwrap();
     opened.remove(0).filter(|alert| alert.id == id).expect("the alert was not opened")
 }
@@ -61,12 +61,13 @@ async fn an_alert_has_these_fields_and_its_timeline() {
     let timeline = read["timeline"].take();
     let listed = site.read("/alerts").await[0].clone();
 
-    let fields = "acknowledged_at acknowledged_by clear_value comparison duration_seconds id message metric_type \
+    let fields = "acknowledged_at acknowledged_by clear_value comparison duration_seconds id message metric_type owner \
                   peak_value resolved_at resolved_by series server_id severity silenced status target threshold_id \
                   threshold_value triggered_at unit value worst_target";
     assert_eq!(keys_of(&listed), fields.split_whitespace().collect::<Vec<_>>());
     let expected = json!({
         "id": alert.id, "threshold_id": alert.threshold_id, "server_id": site.server_id, "metric_type": "memory",
+        "owner": {"id": site.owner.id, "username": "owner"},
         "series": null, "unit": null, "target": null, "worst_target": "/var", "threshold_value": 80.0, "clear_value": 75.0, "comparison": "gte",
         "duration_seconds": 60, "value": 81.5, "peak_value": 81.5, "status": "active", "severity": "critical",
         "message": "memory is 81.5 % on web-1", "silenced": false, "triggered_at": listed["triggered_at"],

@@ -17,7 +17,7 @@ use crate::support::{TestService, eventually, text_of};
 
 /// Sends such samples until the newest alert of the threshold has this status: a change at another instance is known a moment
 /// later.
-async fn tell_until(probe: &mut Probe, cpu: f64, alarms: &Alarms, threshold: Uuid, status: &str) -> Value {
+pub async fn tell_until(probe: &mut Probe, cpu: f64, alarms: &Alarms, threshold: Uuid, status: &str) -> Value {
     let probe = Mutex::new(probe);
     eventually(&format!("an alert is {status}"), async || {
         probe.lock().await.cpu(cpu).await;

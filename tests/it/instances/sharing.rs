@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{A, B, C, Scene};
+use super::alerts::tell_until;
+use super::{A, B, C, Scene, told_of};
+use crate::support::alerts::Threshold;
 use crate::support::dashboard::{Dashboard, Pass};
 use crate::support::rest::Call;
 use crate::support::{eventually, registration, text_of};
@@ -111,5 +113,31 @@ async fn a_member_who_leaves_a_team_loses_its_servers_everywhere() {
     metrics.expect_close(4404).await;
     for instance in [A, B, C] {
         guest.until(instance, &server, 404).await;
+    }
+}
+
+#[actix_web::test]
+async fn alerts_of_a_shared_server_reach_dashboards_at_every_instance_until_the_grant_ends() {
+    let guest = Guest::start().await;
+    let mut probe = guest.scene.probe(A).await;
+    probe.cpu(10.0).await;
+    let mut walls = [guest.open(B, "/ws/alerts").await, guest.open(C, "/ws/alerts").await];
+    let view = guest.grant(json!({"username": "guest"}), "viewer", json!([])).await;
+    for wall in &mut walls {
+        wall.until("alerts").await;
+    }
+    let threshold = guest.scene.alarms(A).add(Threshold::cpu(90.0)).await;
+
+    let active = tell_until(&mut probe, 95.0, &guest.scene.alarms(A), threshold, "active").await;
+
+    for (wall, instance) in walls.iter_mut().zip([B, C]) {
+        let told = told_of(wall, "active").await;
+        assert_eq!((&told["id"], &told["owner"]["username"]), (&active["id"], &active["owner"]["username"]));
+        assert_eq!(guest.get(instance, "/alerts").expect(200).await[0]["id"], active["id"]);
+    }
+    guest.end(&view).await;
+    for (wall, instance) in walls.iter_mut().zip([B, C]) {
+        wall.until("alerts").await;
+        assert_eq!(guest.get(instance, "/alerts").expect(200).await, json!([]));
     }
 }

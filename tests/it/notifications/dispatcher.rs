@@ -6,7 +6,7 @@ use signalbox::audit::Actor;
 use signalbox::notify::limits::Limits;
 use signalbox::notify::message::Event;
 use signalbox::notify::pace::Pace;
-use signalbox::store::{AlertChange, ChannelPatch};
+use signalbox::store::{AlertAudience, AlertChange, ChannelPatch};
 
 use super::scene::{Fake, Reply, Scene, pace, subjects};
 use crate::support::{eventually, in_time};
@@ -84,7 +84,9 @@ async fn a_burst_is_one_message_in_order() {
     let fake = Fake::taking();
     let notifier = scene.notifier(&fake, Pace { grouping: Duration::from_millis(50), ..pace() });
     let alerts: Vec<_> = (0..501).map(|n| scene.alert(&format!("alert {n}"))).collect();
-    let opened = alerts.into_iter().map(|alert| AlertChange::Opened { alert: Box::new(alert), tags: Vec::new() });
+    let opened = alerts
+        .into_iter()
+        .map(|alert| AlertChange::Opened { alert: Box::new(alert), audience: AlertAudience::default() });
 
     scene.store.change_alerts(&opened.collect::<Vec<_>>()).await.unwrap();
     notifier.nudge();

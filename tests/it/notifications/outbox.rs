@@ -1,7 +1,7 @@
 //! The contents of the outbox when alerts come and go, and repetitions.
 
 use signalbox::audit::Actor;
-use signalbox::store::{AlertChange, AlertToNotify, Attempt, ChannelPatch, Progress, Share, Standing};
+use signalbox::store::{AlertAudience, AlertChange, AlertToNotify, Attempt, ChannelPatch, Progress, Share, Standing};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -81,7 +81,7 @@ async fn opening_twice_tells_once() {
     let scene = Scene::set().await;
     scene.channel("ops").await;
     let alert = scene.alert("cpu is high");
-    let opened = AlertChange::Opened { alert: Box::new(alert), tags: Vec::new() };
+    let opened = AlertChange::Opened { alert: Box::new(alert), audience: AlertAudience::default() };
 
     scene.store.change_alerts(std::slice::from_ref(&opened)).await.unwrap();
     scene.store.change_alerts(std::slice::from_ref(&opened)).await.unwrap();
@@ -209,7 +209,7 @@ async fn an_alert_is_repeated_until_somebody_acknowledges_it() {
 
     let told = scene.told().await;
     assert_eq!(told[2..], ["nagging reminder cpu is high pending"]);
-    assert_eq!(due[0].tags, ["production"]);
+    assert_eq!(due[0].audience.tags, ["production"]);
     assert_eq!(scene.store.next_alert_to_notify(&Share::All).await.unwrap(), Some(after(11)));
 
     // The last one is still in transit: nothing piles up.

@@ -8,7 +8,9 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use signalbox::audit::Actor;
+use signalbox::auth::access::Access;
 use signalbox::cluster::Cluster;
+use signalbox::feeds::Feeds;
 use signalbox::notify::pace::Pace;
 use signalbox::notify::push::PushKey;
 use signalbox::notify::sender::{Sender, SenderConfig};
@@ -39,6 +41,7 @@ fn pushing(scene: &Scene, service: &PushService, pace: Pace) -> Notifier {
     };
     Notifier::start(Parts {
         store: scene.store.clone(),
+        access: Access::without_grants(scene.store.clone(), Feeds::default()),
         sealer: sealer(KEY),
         deliver: Arc::new(Sender::new(sender).unwrap()),
         silences: Arc::new(scene.store.clone()),

@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use signalbox::audit::Actor;
+use signalbox::auth::access::Access;
 use signalbox::clock::Clock;
 use signalbox::cluster::Cluster;
 use signalbox::config::Config;
+use signalbox::feeds::Feeds;
 use signalbox::notify::channel::Settings;
 use signalbox::notify::deliver::{Deliver, Delivering};
 use signalbox::notify::hand_over::HandOver;
@@ -18,8 +20,8 @@ use signalbox::notify::sender::{Receipt, Refused};
 use signalbox::notify::senders::OnlySender;
 use signalbox::notify::{Notifier, Parts};
 use signalbox::store::{
-    Alert, AlertChange, Channel, ChannelPatch, Delivery, DeliveryFilter, NewChannel, PageRequest, Progress,
-    SealedSettings, Standing, Store,
+    Alert, AlertAudience, AlertChange, Channel, ChannelPatch, Delivery, DeliveryFilter, NewChannel, PageRequest,
+    Progress, SealedSettings, Standing, Store,
 };
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
@@ -93,7 +95,10 @@ impl Scene {
     pub async fn open_with(&self, message: &str, adjust: impl FnOnce(&mut Alert)) -> Alert {
         let mut alert = self.alert(message);
         adjust(&mut alert);
-        let opened = AlertChange::Opened { alert: Box::new(alert), tags: vec!["production".to_owned()] };
+        let opened = AlertChange::Opened {
+            alert: Box::new(alert),
+            audience: AlertAudience { tags: vec!["production".to_owned()], viewers: Vec::new() },
+        };
         self.store.change_alerts(&[opened]).await.unwrap().remove(0).unwrap()
     }
 
@@ -156,11 +161,11 @@ impl Scene {
 }
 
 pub fn parts(store: Store, deliver: &Fake, pace: Pace) -> Parts {
-    let silences = Arc::new(store.clone());
+    let (access, silences) = (Access::without_grants(store.clone(), Feeds::default()), Arc::new(store.clone()));
     let (deliver, shards) = (Arc::new(deliver.clone()), Cluster::alone().shards);
     let clock = Clock::default();
     let senders = Box::new(OnlySender);
-    Parts { store, sealer: sealer(KEY), deliver, silences, pace, clock, shards, senders }
+    Parts { store, access, sealer: sealer(KEY), deliver, silences, pace, clock, shards, senders }
 }
 
 /// The reaction of a destination.

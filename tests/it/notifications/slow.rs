@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use signalbox::auth::access::Access;
 use signalbox::cluster::Cluster;
+use signalbox::feeds::Feeds;
 use signalbox::notify::channel::Settings;
 use signalbox::notify::limits::Limits;
 use signalbox::notify::mail::SmtpConfig;
@@ -37,6 +39,7 @@ pub(super) fn sending(scene: &Scene, server: Option<&MailServer>, pace: Pace) ->
     let sender = SenderConfig { networks, ca_file: None, smtp, push_key: None, public_url: None, limits: pace.limits };
     Notifier::start(Parts {
         store: scene.store.clone(),
+        access: Access::without_grants(scene.store.clone(), Feeds::default()),
         sealer: sealer(KEY),
         deliver: Arc::new(Sender::new(sender).unwrap()),
         silences: Arc::new(scene.store.clone()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use signalbox::notify::pace::Pace;
 use signalbox::notify::sender::{Refusal, Refused};
-use signalbox::store::{AlertChange, Attempt, Channel, Claim, Progress, Share};
+use signalbox::store::{AlertAudience, AlertChange, Attempt, Channel, Claim, Progress, Share};
 use signalbox_protocol::Timestamp;
 
 use super::scene::{Fake, Reply, Scene, pace, subjects};
@@ -24,7 +24,10 @@ const SENT: Attempt = Attempt::Sent { error: None };
 impl Scene {
     /// Opens alerts in one transaction.
     async fn burst(&self, subjects: &[String]) {
-        let opened = |subject: &String| AlertChange::Opened { alert: Box::new(self.alert(subject)), tags: Vec::new() };
+        let opened = |subject: &String| AlertChange::Opened {
+            alert: Box::new(self.alert(subject)),
+            audience: AlertAudience::default(),
+        };
         self.store.change_alerts(&subjects.iter().map(opened).collect::<Vec<_>>()).await.unwrap();
     }
 

@@ -46,7 +46,14 @@ class LiveAlerts {
         this.#known = new Map();
         this.#show(OPENING_MS);
       },
-      message: (message: Message) => message.type === 'alert' && this.#told(message.data as Alert),
+      message: (message: Message) => {
+        if (message.type === 'alert') this.#told(message.data as Alert);
+        else if (message.type === 'alerts') {
+          // The servers are others now: the service sends all unresolved alerts again.
+          this.#known = new Map();
+          this.#show(OPENING_MS);
+        }
+      },
     };
     // The title of a hidden tab counts them, so this one socket stays.
     const { stop } = live.watch('/ws/alerts', watcher, { whileHidden: true });

@@ -9,6 +9,7 @@ const iso = (seconds: number) => new Date(seconds * 1000).toISOString();
 function alert(more: Partial<Alert> = {}): Alert {
   return {
     id: 'a',
+    owner: { id: 'u', username: 'ada' },
     threshold_id: 't',
     server_id: 's',
     metric_type: 'cpu',

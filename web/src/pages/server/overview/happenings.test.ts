@@ -29,6 +29,7 @@ function entry(changes: Partial<AuditEntry>): AuditEntry {
 function alert(changes: Partial<Alert>): Alert {
   return {
     id: 'a1',
+    owner: { id: 'u', username: 'ada' },
     server_id: 's',
     threshold_id: 't',
     metric_type: 'cpu',
