@@ -283,9 +283,11 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         company: cluster.company.clone(),
     };
     let registry = RegistryHandle::start(settings, Arc::new(presence), wiring.elsewhere());
+    let access = Access::start(store.clone(), feeds.clone()).await?;
     let jobs = wiring.jobs(commands::Parts {
         clock: clock.clone(),
         store: store.clone(),
+        access: access.clone(),
         registry: registry.clone(),
         fleet: fleet.clone(),
         cluster: cluster.clone(),
@@ -294,7 +296,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
     let logs = Logs::new(registry.clone(), feeds.clone(), fleet.clone(), cluster.company.clone());
 
     let accounts = Accounts {
-        access: Access::start(store.clone(), feeds.clone()).await?,
+        access,
         store: store.clone(),
         tokens: Tokens::new(&secret, timing.access_token, timing.refresh_token, clock.clone()),
         passwords: Passwords::new(config.password_iterations)?,

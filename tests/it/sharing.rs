@@ -359,3 +359,18 @@ async fn a_manager_reads_the_audit_entries_of_the_server() {
     shared.grant_server("manager", json!([])).await;
     assert_eq!(shared.by_guest("GET", &log).expect(200).await, all);
 }
+
+#[actix_web::test]
+async fn a_disabled_account_is_not_among_those_who_are_notified() {
+    let shared = Shared::start().await;
+    shared.grant_server("viewer", json!([])).await;
+    let (owner_id, guest_id) = (shared.site.owner.id, shared.guest.id);
+    let viewers = || shared.site.service.state.accounts.access.viewers(owner_id, shared.site.server_id, &[]);
+    assert_eq!(viewers(), [owner_id, guest_id]);
+
+    let path = format!("/users/{guest_id}");
+    shared.by_owner("PUT", &path).json(json!({"disabled": true})).expect(200).await;
+    assert_eq!(viewers(), [owner_id]);
+    shared.by_owner("PUT", &path).json(json!({"disabled": false})).expect(200).await;
+    assert_eq!(viewers(), [owner_id, guest_id]);
+}
