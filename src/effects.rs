@@ -30,6 +30,7 @@ pub async fn apply(state: &State, change: Change) {
             logins.look_at(user_id).await;
             // What the caller may do is cached with the name.
             logins.forget(user_id);
+            state.accounts.access.changed().await;
         }
         Change::AccountDeleted { user_id, servers_to, batches } => {
             state.accounts.logins.look_at(user_id).await;

@@ -286,9 +286,11 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         company: cluster.company.clone(),
     };
     let registry = RegistryHandle::start(settings, Arc::new(presence), wiring.elsewhere());
+    let access = Access::start(store.clone(), feeds.clone()).await?;
     let jobs = wiring.jobs(commands::Parts {
         clock: clock.clone(),
         store: store.clone(),
+        access: access.clone(),
         registry: registry.clone(),
         fleet: fleet.clone(),
         cluster: cluster.clone(),

@@ -75,6 +75,7 @@ use crate::scenario::kill::KillArgs;
 use crate::scenario::logs::LogsArgs;
 use crate::scenario::machine::MachineArgs;
 use crate::scenario::rest::RestArgs;
+use crate::scenario::shared::SharedArgs;
 use crate::scenario::soak::SoakArgs;
 use crate::scenario::steady::SteadyArgs;
 use crate::scenario::storm::StormArgs;
@@ -140,6 +141,8 @@ enum Scenario {
     Abuse(AbuseArgs),
     /// How long lists and counts of alerts take beside a year of resolved ones, on both databases.
     AlertLists(AlertListsArgs),
+    /// Servers that are shared by a tag, as somebody else and as their owner lists and watches them.
+    Shared(SharedArgs),
     /// An hour of everything at once: agents, dashboards, commands, backfill, restarts, a hostile agent, a moving clock.
     Soak(SoakArgs),
     /// What else the machine does, and how fast it is.
@@ -230,6 +233,7 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
         Scenario::Across(args) => scenario::across::run(&cli.service, args).await,
         Scenario::Abuse(args) => scenario::abuse::run(&cli.service, args).await,
         Scenario::AlertLists(args) => scenario::alert_lists::run(&cli.service, args).await,
+        Scenario::Shared(args) => scenario::shared::run(&cli.service, args).await,
         Scenario::Soak(args) => scenario::soak::run(&cli.service, args).await,
         Scenario::Machine(args) => scenario::machine::run(&cli.service, args).await,
         Scenario::Hello(_) | Scenario::Table(_) => anyhow::bail!("this is no scenario"),

@@ -138,6 +138,13 @@ impl Rest {
         Ok(answer::<Key>(request, StatusCode::CREATED).await?.key)
     }
 
+    /// Lets a user see the servers with a tag.
+    pub async fn grant_tag(&self, username: &str, tag: &str) -> anyhow::Result<()> {
+        let grant = json!({ "subject": { "username": username }, "scope": { "tag": tag }, "role": "viewer" });
+        let request = self.client.post(self.url("/grants")).bearer_auth(&self.token).json(&grant);
+        answer::<Id>(request, StatusCode::CREATED).await.map(|_| ())
+    }
+
     /// The first page of servers; how many there are on it.
     pub async fn servers(&self) -> anyhow::Result<usize> {
         Ok(self.read::<Vec<Id>>("/servers", &[]).await?.len())

@@ -62,7 +62,7 @@ pub async fn invite(config: &Config, base: &str, email: Option<String>, hours: u
         owner_id: None,
         digest: fresh.digest,
         email,
-        grants: serde_json::json!([]),
+        grants: Vec::new(),
         now,
         expires_at: now.plus_millis(i64::try_from(hours).unwrap_or(i64::MAX).saturating_mul(HOUR_MS)),
     };

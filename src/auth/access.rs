@@ -153,7 +153,7 @@ impl Access {
 
     /// Checks whether this caller may do this to this server.
     pub async fn server(&self, caller: &Caller, server_id: Uuid, action: Action) -> Result<ServerAccess, AccessError> {
-        let (owner_id, standing) = self.find(caller, server_id).await?.ok_or(AccessError::NotFound)?;
+        let (owner_id, standing) = self.find(caller.user_id, server_id).await?.ok_or(AccessError::NotFound)?;
         if allows(standing, action) {
             Ok(ServerAccess { server_id, owner_id, standing })
         } else {
@@ -183,11 +183,22 @@ impl Access {
         self.sharing().standing(caller.user_id, &facts)
     }
 
-    /// Everybody who may see a server, the owner among them.
+    /// Everybody who may see a server, the owner among them. Accounts that are disabled are left out: nobody is notified there.
     pub fn viewers(&self, owner_id: Uuid, server_id: Uuid, tags: &[String]) -> Vec<Uuid> {
         let sharing = self.sharing();
         let people = sharing.people(&Facts { server_id, owner_id, tags });
-        people.into_iter().map(|person| person.user_id).collect()
+        let people = people.into_iter().map(|person| person.user_id);
+        people.filter(|user_id| !sharing.is_disabled(*user_id)).collect()
+    }
+
+    /// Whether a user who asked for something earlier may still do it: their grant may have ended since, or their account may be
+    /// disabled.
+    pub async fn may_still(&self, user_id: Uuid, server_id: Uuid, action: Action) -> Result<bool, StoreError> {
+        if self.sharing().is_disabled(user_id) {
+            return Ok(false);
+        }
+        let found = self.find(user_id, server_id).await?;
+        Ok(found.is_some_and(|(_, standing)| allows(standing, action)))
     }
 
     /// Everybody who may see a server of which only the id is known, the owner among them; nobody if it does not exist.
@@ -232,8 +243,8 @@ impl Access {
         }
     }
 
-    /// Notes that grants or teams have changed. Everybody whose rights are others now gets a notice, so that their sockets
-    /// are checked again. If the database is away, the previous grants stay in force until a retry succeeds.
+    /// Notes that grants or teams have changed, or that an account was disabled or enabled. Everybody whose rights are others now
+    /// gets a notice, so that their sockets are checked again. If the database is away, the previous grants stay in force until a retry succeeds.
     pub async fn changed(&self) {
         let change = self.changes.fetch_add(1, Ordering::SeqCst) + 1;
         if let Err(error) = self.read_again(change).await {
@@ -300,19 +311,19 @@ impl Access {
         self.servers.remove(&server_id);
     }
 
-    /// The server's owner, and what the caller is for it; `None` if the caller may not know of it. What is known of servers
-    /// that the caller may not see is not used: a faster answer would reveal that the server exists.
-    async fn find(&self, caller: &Caller, server_id: Uuid) -> Result<Option<(Uuid, Standing)>, StoreError> {
+    /// The server's owner, and what the user is for it; `None` if the user may not know of it. What is known of servers
+    /// that the user may not see is not used: a faster answer would reveal that the server exists.
+    async fn find(&self, user_id: Uuid, server_id: Uuid) -> Result<Option<(Uuid, Standing)>, StoreError> {
         let sharing = self.sharing();
         let standing = |known: &Known| {
-            let standing = sharing.standing(caller.user_id, &known.facts(server_id))?;
+            let standing = sharing.standing(user_id, &known.facts(server_id))?;
             Some((known.owner_id, standing))
         };
         let known = self.servers.get(&server_id).map(|entry| entry.clone());
         if let Some(found) = known.and_then(|known| standing(&known)) {
             return Ok(Some(found));
         }
-        let visible = sharing.visible(caller.user_id, Action::See);
+        let visible = sharing.visible(user_id, Action::See);
         let Some(owner_id) = self.store.find_visible(&visible, server_id).await? else { return Ok(None) };
         let known = self.learn(server_id, owner_id).await?;
         Ok(standing(&known))

@@ -1,10 +1,13 @@
 //! A batch while it runs: a task keeps as many of its commands running as its concurrency allows. It sends no more after
-//! the batch was cancelled, or after one has failed if the batch stops on failure.
+//! the batch was cancelled, or after one has failed if the batch stops on failure, and none to a server on which its user may not
+//! run commands any more.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
+use signalbox_protocol::Timestamp;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
@@ -22,8 +25,9 @@ use super::storage::StorageQuota;
 use super::writer::{JobWriter, STORE_AGAIN_AFTER};
 use super::{JobStatus, entries};
 use crate::audit::Entry;
+use crate::auth::access::{Access, Action, Right};
 use crate::clock::Clock;
-use crate::store::{Command, CommandBatch, CommandWrite, Store};
+use crate::store::{Command, CommandBatch, CommandEnd, CommandWrite, Store};
 
 /// How much longer than the command's own time limit a server may occupy its place.
 const BEYOND_TIMEOUT: Duration = Duration::from_secs(30);
@@ -36,6 +40,7 @@ const AGENTS_ARE_BACK_WITHIN: Duration = Duration::from_secs(75);
 pub(super) struct Means {
     pub clock: Clock,
     pub store: Store,
+    pub access: Access,
     pub running: RunningJobs,
     pub writer: Arc<JobWriter>,
     pub quota: Arc<StorageQuota>,
@@ -189,8 +194,43 @@ impl BatchRun {
                 return Ok(());
             }
             // Commands that were cancelled while queued do not start, so there may still be room.
+            let some = self.still_allowed(some).await?;
             self.start(some).await?;
+            if self.reason_to_stop().is_some() {
+                return Ok(());
+            }
         }
+    }
+
+    /// Returns those of these queued commands that their user may still run, and ends the others.
+    async fn still_allowed(&mut self, some: Vec<Command>) -> Result<Vec<Command>, RunError> {
+        let (mut allowed, mut refused) = (Vec::with_capacity(some.len()), Vec::new());
+        for row in some {
+            if self.is_allowed(&row).await? { allowed.push(row) } else { refused.push(row) }
+        }
+        self.has_failed |= !refused.is_empty();
+        // Together, so that they are few transactions.
+        let refusing: Vec<_> = refused.iter().map(|row| self.refuse(row)).collect();
+        try_join_all(refusing).await?;
+        Ok(allowed)
+    }
+
+    async fn is_allowed(&self, row: &Command) -> Result<bool, RunError> {
+        loop {
+            match self.means.access.may_still(row.user_id, row.server_id, Action::Use(Right::Commands)).await {
+                Ok(is_allowed) => return Ok(is_allowed),
+                Err(error) => self.wait_for_the_database(error.into()).await?,
+            }
+        }
+    }
+
+    /// Ends a queued command that must not run.
+    async fn refuse(&self, row: &Command) -> Result<(), RunError> {
+        let end = right_ended(row, self.means.clock.now());
+        let entry = entries::ended(row, &end);
+        self.write(CommandWrite::Ended(Box::new(end)), vec![entry]).await?;
+        self.means.running.dismiss(row.id, JobStatus::Failed);
+        Ok(())
     }
 
     /// Takes as many queued commands as the concurrency allows.
@@ -228,6 +268,9 @@ impl BatchRun {
 
     /// Sends these commands, after storing all of them as running in one transaction.
     async fn start(&mut self, some: Vec<Command>) -> Result<(), RunError> {
+        if some.is_empty() {
+            return Ok(());
+        }
         let (at, by) = (self.means.clock.now(), self.batch.instance_id);
         let ids: Vec<Uuid> = some.iter().map(|row| row.id).collect();
         self.write(CommandWrite::Started { ids: ids.clone(), at, by }, Vec::new()).await?;
@@ -286,6 +329,23 @@ async fn turn(job: Arc<Job>) -> JobStatus {
     // A disconnected agent must not delay the others forever; its result is stored when it arrives.
     _ = tokio::time::timeout(own_limit + BEYOND_TIMEOUT, job.has_ended()).await;
     job.ended().map_or(JobStatus::Lost, |end| end.status)
+}
+
+/// The end of a queued command whose user may not run it any more.
+fn right_ended(row: &Command, at: Timestamp) -> CommandEnd {
+    let error = ("forbidden".to_owned(), "the right to run commands on this server ended".to_owned());
+    CommandEnd {
+        id: row.id,
+        server_id: row.server_id,
+        status: JobStatus::Failed.name(),
+        exit_code: None,
+        duration_ms: None,
+        is_truncated: false,
+        output: None,
+        output_parts: None,
+        error: Some(error),
+        at,
+    }
 }
 
 fn has_failed(status: JobStatus) -> bool {

@@ -17,7 +17,7 @@ pub fn ended(row: &Command, end: &CommandEnd) -> Entry {
     let error = end.error.as_ref().map(|(code, _)| code.clone());
     let outcome = match (JobStatus::of(end.status), &error) {
         (JobStatus::Succeeded, _) => Outcome::Ok,
-        (_, Some(code)) if code == "agent_refused" => Outcome::Refused,
+        (_, Some(code)) if code == "agent_refused" || code == "forbidden" => Outcome::Refused,
         (_, Some(code)) => Outcome::Failed(code.clone().into()),
         (status, None) => Outcome::Failed(status.name().into()),
     };

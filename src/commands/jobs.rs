@@ -28,6 +28,7 @@ use super::storage::StorageQuota;
 use super::writer::JobWriter;
 use super::{JobStatus, entries};
 use crate::audit::Actor;
+use crate::auth::access::Access;
 use crate::batch_writer::BatchWriterError;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
@@ -94,6 +95,7 @@ pub struct Jobs {
 pub struct Parts {
     pub clock: Clock,
     pub store: Store,
+    pub access: Access,
     pub registry: RegistryHandle,
     pub fleet: Fleet,
     pub cluster: Cluster,
@@ -103,6 +105,7 @@ pub struct Parts {
 struct Base {
     clock: Clock,
     store: Store,
+    access: Access,
     cluster: Cluster,
     running: RunningJobs,
     quota: Arc<StorageQuota>,
@@ -112,11 +115,11 @@ struct Base {
 
 impl Base {
     fn of(parts: Parts) -> Self {
-        let Parts { clock, store, registry, fleet, cluster } = parts;
+        let Parts { clock, store, access, registry, fleet, cluster } = parts;
         let (running, quota) = (RunningJobs::default(), Arc::new(StorageQuota::new(store.clone())));
         let writer = Arc::new(JobWriter::new(store.clone(), running.clone(), quota.clone()));
         let local = Arc::new(LocalJobs::new(registry, fleet, running.clone(), writer.clone()));
-        Self { clock, store, cluster, running, quota, writer, local }
+        Self { clock, store, access, cluster, running, quota, writer, local }
     }
 }
 
@@ -144,7 +147,7 @@ impl Jobs {
     }
 
     fn with(base: Base, elsewhere: Arc<dyn UnheldJobs>, runners: Arc<dyn Runners>) -> Self {
-        let Base { clock, store, cluster, running, quota, writer, local } = base;
+        let Base { clock, store, access, cluster, running, quota, writer, local } = base;
         let dispatch = Arc::new(Dispatch::new(local.clone(), elsewhere.clone(), writer.clone()));
         let reports = AgentReports::new(
             clock.clone(),
@@ -165,6 +168,7 @@ impl Jobs {
         let means = Means {
             clock: clock.clone(),
             store: store.clone(),
+            access,
             running: running.clone(),
             writer: writer.clone(),
             quota: quota.clone(),

@@ -10,16 +10,17 @@ use uuid::Uuid;
 
 use super::error::{ApiError, ErrorCode};
 use super::extract::fault::{Faults, Part};
-use super::extract::field::{Reference, Tag, Username};
+use super::extract::field::{Reference, Username};
 use super::extract::param::PageQuery;
 use super::extract::{self, CallerAt, Checked, IdPath, NoQuery, Recent, SignedIn};
+use super::grants_in::{self, ScopeIn};
 use super::path::at;
 use super::people_out::{RightIn, RoleIn};
 use super::reply::{Done, Listed, fault_of};
 use super::task::run_detached;
 use super::teams;
 use crate::auth::Caller;
-use crate::auth::access::{Action, Rights, Role};
+use crate::auth::access::Action;
 use crate::change::Change;
 use crate::effects;
 use crate::state::State;
@@ -48,31 +49,8 @@ fn one_subject(subject: SubjectIn, location: ValuePointerRef<'_>) -> Result<Subj
     Err(Faults::at(location, "value_error.subject", "name exactly one of user_id, username and team_id"))
 }
 
-/// Which servers are granted: exactly one of the fields.
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = one_scope -> Faults)]
-pub struct ScopeIn {
-    /// One server that you own or manage.
-    #[deserr(default)]
-    server_id: Option<Reference>,
-    /// Your own servers with this tag, future ones too.
-    #[deserr(default)]
-    tag: Option<Tag>,
-    /// True for all of your own servers, future ones too.
-    #[deserr(default)]
-    all: Option<bool>,
-}
-
-fn one_scope(scope: ScopeIn, location: ValuePointerRef<'_>) -> Result<ScopeIn, Faults> {
-    let named = [scope.server_id.is_some(), scope.tag.is_some(), scope.all == Some(true)];
-    if named.into_iter().filter(|is_named| *is_named).count() == 1 {
-        return Ok(scope);
-    }
-    Err(Faults::at(location, "value_error.reach", "name exactly one of server_id, tag and all"))
-}
-
-#[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = rights_of_an_operator -> Faults)]
+#[deserr(error = Faults, validate = is_sound -> Faults)]
 pub struct GrantIn {
     subject: SubjectIn,
     scope: ScopeIn,
@@ -82,15 +60,9 @@ pub struct GrantIn {
     rights: Option<Vec<RightIn>>,
 }
 
-fn rights_of_an_operator(grant: GrantIn, _: ValuePointerRef<'_>) -> Result<GrantIn, Faults> {
-    match (grant.role.0, &grant.rights) {
-        (Role::Operator, Some(rights)) if rights.is_empty() => {
-            Err(fault_of("rights", "value_error.list.min_items", "ensure this value has at least 1 items"))
-        }
-        (Role::Operator, _) | (_, None) => Ok(grant),
-        (_, Some(rights)) if rights.is_empty() => Ok(grant),
-        _ => Err(fault_of("rights", "value_error.rights", "only the role operator has some of the rights")),
-    }
+fn is_sound(grant: GrantIn, location: ValuePointerRef<'_>) -> Result<GrantIn, Faults> {
+    grants_in::check_rights(grant.role, grant.rights.as_deref(), location)?;
+    Ok(grant)
 }
 
 /// List grants
@@ -118,11 +90,7 @@ pub async fn create(
         if subject == GrantSubject::User(owner_id) {
             return Err(faulty(field, "value_error.owner", "this account owns the servers"));
         }
-        let rights = match (input.role.0, input.rights) {
-            (Role::Operator, None) => Rights::ALL,
-            (Role::Operator, Some(rights)) => rights.into_iter().map(|RightIn(right)| right).collect(),
-            _ => Rights::NONE,
-        };
+        let rights = grants_in::rights_of(input.role, input.rights);
         let new = NewGrant { owner_id, giver_id: caller.user_id, subject, scope, role: input.role.0, rights };
         let created = ask.state.store.create_grant(new, actor).await;
         // Even after an error: a change may be stored although its answer was lost.
@@ -136,13 +104,12 @@ pub async fn create(
 
 /// The owner of the servers and which of them, if the caller may give roles on them.
 async fn scope_of(state: &State, caller: &Caller, scope: ScopeIn) -> Result<(Uuid, GrantScope), ApiError> {
-    match (scope.server_id, scope.tag) {
-        (Some(Reference(id)), _) => {
+    match GrantScope::from(scope) {
+        GrantScope::Server(id) => {
             let access = state.accounts.access.server(caller, id, Action::Manage).await?;
             Ok((access.owner_id(), GrantScope::Server(id)))
         }
-        (None, Some(Tag(tag))) => Ok((caller.user_id, GrantScope::Tag(tag))),
-        (None, None) => Ok((caller.user_id, GrantScope::All)),
+        scope @ (GrantScope::Tag(_) | GrantScope::All) => Ok((caller.user_id, scope)),
     }
 }
 

@@ -12,13 +12,13 @@ use super::extract::field::{Email, Number};
 use super::extract::param::PageQuery;
 use super::extract::{self, Administrator, Checked, IdPath, NoQuery, Recent};
 use super::field_out::{Id, TimeOut};
-use super::grants_in::{self, GrantIn, GrantOut};
+use super::grants_in::{self, InvitedGrantIn, InvitedGrantOut};
 use super::path::at;
 use super::reply::{Done, Listed};
 use super::task::run_detached;
 use crate::auth::access::Action;
 use crate::auth::invitation;
-use crate::store::{NewInvitation, OpenInvitation};
+use crate::store::{GrantScope, InvitedGrant, NewInvitation, OpenInvitation};
 
 const DEFAULT_HOURS: u64 = 72;
 
@@ -32,7 +32,7 @@ pub struct InvitationIn {
     email: Option<Email>,
     /// What the new account may do to your servers.
     #[deserr(default)]
-    grants: Option<Vec<GrantIn>>,
+    grants: Option<Vec<InvitedGrantIn>>,
     /// Hours until it ends. Defaults to 72.
     #[deserr(default)]
     expires_in_hours: Option<Number<1, 720>>,
@@ -61,7 +61,7 @@ pub struct InvitationOut {
     /// The only address that may register with it; null for any.
     email: Option<String>,
     /// What the new account may do to the servers of the administrator who invites.
-    grants: Vec<GrantOut>,
+    grants: Vec<InvitedGrantOut>,
     /// The administrator who invites; null for a command on the service's machine.
     invited_by: Option<String>,
     created_at: TimeOut,
@@ -74,7 +74,7 @@ impl From<OpenInvitation> for InvitationOut {
         Self {
             id: Id(invitation.id),
             email: invitation.email,
-            grants: grants_in::read(&invitation.grants),
+            grants: InvitedGrant::all_of(&invitation.grants).into_iter().map(InvitedGrantOut::from).collect(),
             invited_by,
             created_at: TimeOut(invitation.created_at.into()),
             expires_at: TimeOut(invitation.expires_at.into()),
@@ -101,8 +101,11 @@ pub async fn create(
 ) -> Result<CreatedJson<FreshInvitationOut>, ApiError> {
     let (Recent(Administrator { actor, caller, service, .. }), extract::Json(input)) = (ask.subject, ask.body);
     let base = service?;
-    for server_id in input.grants.iter().flatten().filter_map(GrantIn::server_id) {
-        ask.state.accounts.access.server(&caller, server_id, Action::Own).await?;
+    let grants: Vec<InvitedGrant> = input.grants.into_iter().flatten().map(InvitedGrant::from).collect();
+    for grant in &grants {
+        if let GrantScope::Server(server_id) = grant.scope {
+            ask.state.accounts.access.server(&caller, server_id, Action::Own).await?;
+        }
     }
     let fresh = invitation::generate().map_err(ApiError::internal)?;
     let hours = input.expires_in_hours.map_or(DEFAULT_HOURS, |Number(hours)| hours);
@@ -111,7 +114,7 @@ pub async fn create(
         owner_id: Some(caller.user_id),
         digest: fresh.digest,
         email: input.email.map(|Email(email)| email),
-        grants: grants_in::stored(input.grants.unwrap_or_default()),
+        grants,
         now,
         expires_at: now.plus_millis(i64::try_from(hours).unwrap_or(i64::MAX).saturating_mul(HOUR_MS)),
     };

@@ -1,6 +1,6 @@
 //! Grants: what users and teams may do to servers of another account.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use entity::{grant, server, team, team_member, user};
 use sea_orm::{
@@ -75,13 +75,15 @@ pub struct Grant {
     pub created_at: Timestamp,
 }
 
-/// All grants, and all members of teams.
+/// All grants, all members of teams, and the accounts that can do nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantsAndMembers {
     /// The grants, oldest first.
     pub grants: Vec<Grant>,
     /// The members of each team.
     pub members: HashMap<Uuid, Vec<Uuid>>,
+    /// The accounts that are disabled.
+    pub disabled: HashSet<Uuid>,
 }
 
 /// The names of what grants refer to, for people.
@@ -229,14 +231,17 @@ impl Store {
         Ok(Page { items: rows.into_iter().filter_map(Grant::of_row).collect(), total })
     }
 
-    /// Reads all grants, and all members of teams.
+    /// Reads all grants, all members of teams, and which accounts are disabled.
     pub async fn grants_and_members(&self) -> Result<GrantsAndMembers, StoreError> {
         let rows = grant::Entity::find().order_by_asc(grant::Column::Id).all(&self.read).await?;
         let mut all =
-            GrantsAndMembers { grants: rows.into_iter().filter_map(Grant::of_row).collect(), members: HashMap::new() };
+            GrantsAndMembers { grants: rows.into_iter().filter_map(Grant::of_row).collect(), ..Default::default() };
         for row in team_member::Entity::find().all(&self.read).await? {
             all.members.entry(row.team_id).or_default().push(row.user_id);
         }
+        let disabled = user::Entity::find().select_only().column(user::Column::Id);
+        let disabled = disabled.filter(user::Column::DisabledAt.is_not_null()).into_tuple::<Uuid>();
+        all.disabled = disabled.all(&self.read).await?.into_iter().collect();
         Ok(all)
     }
 

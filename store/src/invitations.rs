@@ -5,13 +5,13 @@ use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
     QueryFilter, QueryOrder, QuerySelect,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::accounts::{expect_administrator, lock_administrators};
 use super::audit_log::record_in;
-use super::{Invitation, Page, PageRequest, Store, StoreError};
+use super::{Invitation, InvitedGrant, Page, PageRequest, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
 /// Open invitations of the whole service: more than a team sends at once, and few enough to look through.
@@ -26,8 +26,8 @@ pub struct NewInvitation {
     pub digest: Vec<u8>,
     /// The only address that may register with it.
     pub email: Option<String>,
-    /// The grants that the new account gets, as a JSON list.
-    pub grants: Value,
+    /// The grants that the new account gets.
+    pub grants: Vec<InvitedGrant>,
     /// The present time.
     pub now: Timestamp,
     /// When it ends.
@@ -51,16 +51,17 @@ impl Store {
     /// [`StoreError::TooManyInvitations`] when [`MAX_INVITATIONS`] are open, and [`StoreError::NotAdministrator`] when the actor
     /// is none any more.
     pub async fn create_invitation(&self, new: NewInvitation, actor: Actor) -> Result<Invitation, StoreError> {
+        let grants = InvitedGrant::stored(&new.grants);
         let row = Invitation {
             id: Uuid::now_v7(),
             owner_id: new.owner_id,
             digest: new.digest,
             email: new.email,
-            grants: new.grants.to_string(),
+            grants: grants.to_string(),
             created_at: new.now.into(),
             expires_at: new.expires_at.into(),
         };
-        let detail = json!({ "email": row.email, "expires_at": new.expires_at, "grants": new.grants });
+        let detail = json!({ "email": row.email, "expires_at": new.expires_at, "grants": grants });
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             // One at a time, so that several cannot exceed the limit together.

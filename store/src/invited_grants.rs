@@ -2,8 +2,8 @@
 
 use entity::{grant, server};
 use sea_orm::{ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QuerySelect};
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -11,27 +11,41 @@ use super::audit_log::record_in;
 use super::{Grant, GrantScope, GrantSubject, Invitation, Quota, Right, Rights, Role, Store, StoreError, User};
 use crate::audit::{Actor, action};
 
+/// What an invitation grants on the servers of the administrator who invites.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvitedGrant {
+    /// To which servers.
+    pub scope: GrantScope,
+    /// Up to which role.
+    pub role: Role,
+    /// The rights of an operator.
+    pub rights: Rights,
+}
+
 /// A grant, as an invitation stores it.
-#[derive(Debug, Deserialize)]
-struct InvitedGrant {
-    scope: InvitedScope,
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredGrant {
+    scope: StoredScope,
     role: String,
     #[serde(default)]
     rights: Vec<String>,
 }
 
-/// Which of the inviting administrator's servers: one of the fields.
-#[derive(Debug, Default, Deserialize)]
+/// Which servers: one of the fields.
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct InvitedScope {
+struct StoredScope {
+    #[serde(skip_serializing_if = "Option::is_none")]
     server_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     tag: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     all: bool,
 }
 
-impl InvitedGrant {
+impl StoredGrant {
     /// None for a grant that only a later version understands: it grants nothing.
-    fn for_user(self, owner_id: Uuid, user_id: Uuid) -> Option<Grant> {
+    fn read(self) -> Option<InvitedGrant> {
         let scope = match (self.scope.server_id, self.scope.tag, self.scope.all) {
             (Some(id), None, false) => GrantScope::Server(id),
             (None, Some(tag), false) => GrantScope::Tag(tag),
@@ -40,16 +54,43 @@ impl InvitedGrant {
         };
         let role = Role::of_word(&self.role).filter(|role| Role::GRANTED.contains(role))?;
         let rights: Rights = self.rights.iter().filter_map(|word| Right::of_word(word)).collect();
-        Some(Grant {
+        Some(InvitedGrant { scope, role, rights })
+    }
+}
+
+impl InvitedGrant {
+    /// The grants that an invitation stores.
+    pub fn all_of(stored: &str) -> Vec<Self> {
+        // Malformed only if someone changed the table outside of the service.
+        let all: Vec<StoredGrant> = serde_json::from_str(stored).unwrap_or_default();
+        all.into_iter().filter_map(StoredGrant::read).collect()
+    }
+
+    /// The form in which an invitation stores them.
+    pub(super) fn stored(all: &[Self]) -> Value {
+        let form = |grant: &Self| StoredGrant {
+            scope: match &grant.scope {
+                GrantScope::Server(id) => StoredScope { server_id: Some(*id), ..StoredScope::default() },
+                GrantScope::Tag(tag) => StoredScope { tag: Some(tag.clone()), ..StoredScope::default() },
+                GrantScope::All => StoredScope { all: true, ..StoredScope::default() },
+            },
+            role: grant.role.word().to_owned(),
+            rights: grant.rights.words().into_iter().map(str::to_owned).collect(),
+        };
+        json!(all.iter().map(form).collect::<Vec<_>>())
+    }
+
+    fn for_user(self, owner_id: Uuid, user_id: Uuid) -> Grant {
+        Grant {
             id: Uuid::now_v7(),
             owner_id,
             giver_id: Some(owner_id),
             subject: GrantSubject::User(user_id),
-            scope,
-            role,
-            rights,
+            scope: self.scope,
+            role: self.role,
+            rights: self.rights,
             created_at: Timestamp::now(),
-        })
+        }
     }
 }
 
@@ -64,9 +105,8 @@ impl Store {
         actor: &Actor,
     ) -> Result<(), StoreError> {
         let Some(owner_id) = invitation.owner_id else { return Ok(()) };
-        // Malformed only if someone changed the table outside of the service.
-        let invited: Vec<InvitedGrant> = serde_json::from_str(&invitation.grants).unwrap_or_default();
-        for grant in invited.into_iter().filter_map(|invited| invited.for_user(owner_id, user.id)) {
+        let invited = InvitedGrant::all_of(&invitation.grants).into_iter();
+        for grant in invited.map(|invited| invited.for_user(owner_id, user.id)) {
             if let GrantScope::Server(id) = grant.scope
                 && !is_owned(transaction, owner_id, id).await?
             {
@@ -92,4 +132,37 @@ impl Store {
 async fn is_owned(transaction: &impl ConnectionTrait, owner_id: Uuid, server_id: Uuid) -> Result<bool, StoreError> {
     let own = server::Entity::find_by_id(server_id).filter(server::Column::OwnerId.eq(owner_id));
     Ok(own.lock_shared().one(transaction).await?.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grants_are_read_as_they_were_stored() {
+        let rights: Rights = [Right::Logs, Right::Commands].into_iter().collect();
+        let all = [
+            InvitedGrant { scope: GrantScope::Server(Uuid::from_u128(1)), role: Role::Viewer, rights: Rights::NONE },
+            InvitedGrant { scope: GrantScope::Tag("db".to_owned()), role: Role::Operator, rights },
+            InvitedGrant { scope: GrantScope::All, role: Role::Manager, rights: Rights::NONE },
+        ];
+
+        let stored = InvitedGrant::stored(&all);
+
+        let expected = json!({"scope": {"tag": "db"}, "role": "operator", "rights": ["commands", "logs"]});
+        assert_eq!((&stored[1], &stored[2]["scope"]), (&expected, &json!({"all": true})));
+        assert_eq!(InvitedGrant::all_of(&stored.to_string()), all);
+    }
+
+    #[test]
+    fn a_grant_that_is_not_understood_grants_nothing() {
+        let strange = json!([
+            {"scope": {"tag": "db"}, "role": "owner"},
+            {"scope": {"tag": "db", "all": true}, "role": "viewer"},
+            {"scope": {}, "role": "viewer"},
+        ]);
+
+        assert_eq!(InvitedGrant::all_of(&strange.to_string()), []);
+        assert_eq!(InvitedGrant::all_of("?"), []);
+    }
 }

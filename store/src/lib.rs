@@ -129,6 +129,7 @@ pub use fence::Fence;
 pub use grants::{Grant, GrantNames, GrantScope, GrantSubject, GrantsAndMembers, NewGrant};
 pub use instances::{Beat, Entered, NewInstance, SOLE_DEAD_AFTER_MS, Swept};
 pub use invitations::{MAX_INVITATIONS, NewInvitation, OpenInvitation};
+pub use invited_grants::InvitedGrant;
 pub use logins::{Caller, NewLogin, Rotation, TokenRotation};
 pub use offline_servers::OfflineServers;
 pub use outbox::{AlertAudience, Delivery, DeliveryFilter, NotificationContent, alert_view};

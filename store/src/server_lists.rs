@@ -1,9 +1,9 @@
 //! Lists of the servers that somebody sees ([`super::visibility`]).
 
 use entity::{Millis, server};
-use sea_orm::sea_query::Query;
+use sea_orm::sea_query::{Expr, Query, SimpleExpr};
 use sea_orm::{
-    ColumnTrait, Condition, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, Condition, ConnectionTrait, EntityTrait, Order, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
     QueryTrait, Select,
 };
 use signalbox_protocol::Timestamp;
@@ -15,6 +15,10 @@ use super::server_filter::ServerFilter;
 use super::servers::{recorded_status, tags_of};
 use super::visibility::{Branches, united};
 use super::{Page, PageRequest, Server, Store, StoreError, Visibility};
+
+/// Servers with a tag that are collected to find a page of them. For more, the servers of the owner are read in the order of
+/// their names until the page is full, which is soon if many have the tag.
+const FEW_TAGGED: u64 = 1_000;
 
 /// What may change of a server, for a reader that watches all that somebody sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +52,7 @@ impl Store {
             .column(server::Column::Id)
             .filter(self.branches(visible).await?.condition())
             .filter(filter.condition())
-            .order_by_asc(server::Column::SearchText)
+            .order_by(name_order(), Order::Asc)
             .order_by_asc(server::Column::Id);
         Ok(ids.into_tuple().all(&self.read).await?)
     }
@@ -103,12 +107,27 @@ impl Store {
         condition: &Condition,
         page: PageRequest,
     ) -> Result<(Select<server::Entity>, u64), StoreError> {
-        let branches = self.branches(visible).await?;
+        let mut branches = self.branches(visible).await?;
+        let tagged = match branches.tagged() {
+            Some((owner_id, tags)) => Some(self.count_tagged(owner_id, tags).await?),
+            None => None,
+        };
+        if tagged.is_some_and(|count| count <= FEW_TAGGED) {
+            branches = branches.collected();
+        }
+        let total = match tagged {
+            Some(count) if condition.is_empty() => count,
+            _ => self.count_servers(&branches, condition).await?,
+        };
+        Ok((page_of(&branches, condition, page), total))
+    }
+
+    async fn count_servers(&self, branches: &Branches, condition: &Condition) -> Result<u64, StoreError> {
         let mut total = 0;
         for branch in branches.iter() {
             total += server::Entity::find().filter(branch.clone()).filter(condition.clone()).count(&self.read).await?;
         }
-        Ok((page_of(&branches, condition, page), total))
+        Ok(total)
     }
 
     /// All visible servers, ordered by id.
@@ -152,10 +171,15 @@ impl Store {
     }
 }
 
+/// As the index of names has it, whose entries are short: names are shorter.
+fn name_order() -> SimpleExpr {
+    Expr::cust("substr(servers.search_text, 1, 128)")
+}
+
 /// The query of a page of servers, ordered by name.
 fn page_of(branches: &Branches, condition: &Condition, page: PageRequest) -> Select<server::Entity> {
     let by_name =
-        |query: Select<server::Entity>| query.order_by_asc(server::Column::SearchText).order_by_asc(server::Column::Id);
+        |query: Select<server::Entity>| query.order_by(name_order(), Order::Asc).order_by_asc(server::Column::Id);
     let of = |branch: &Condition| server::Entity::find().filter(branch.clone()).filter(condition.clone());
     if let Some(only) = branches.only() {
         return by_name(of(only)).limit(page.limit).offset(page.offset);
@@ -178,7 +202,8 @@ mod tests {
     use sea_orm::DatabaseBackend;
 
     use super::*;
-    use crate::{DatabaseSettings, GrantScope, Shares};
+    use crate::audit::Actor;
+    use crate::{DatabaseSettings, GrantScope, NewServer, NewUser, Registration, Shares};
 
     const PAGE: PageRequest = PageRequest { limit: 100, offset: 50 };
 
@@ -190,8 +215,11 @@ mod tests {
 
     /// SQLite's plan for a page.
     async fn plan(store: &Store, visible: &Visibility) -> Vec<String> {
-        let branches = store.branches(visible).await.unwrap();
-        let mut query = page_of(&branches, &Condition::all(), PAGE).build(DatabaseBackend::Sqlite);
+        plan_of(store, &store.branches(visible).await.unwrap()).await
+    }
+
+    async fn plan_of(store: &Store, branches: &Branches) -> Vec<String> {
+        let mut query = page_of(branches, &Condition::all(), PAGE).build(DatabaseBackend::Sqlite);
         query.sql = format!("EXPLAIN QUERY PLAN {}", query.sql);
         let steps = sea_orm::ConnectionTrait::query_all_raw(&store.read, query).await.unwrap();
         steps.iter().map(|step| step.try_get::<String>("", "detail").unwrap()).collect()
@@ -210,7 +238,7 @@ mod tests {
         let query = page_of(&branches, &Condition::all(), PAGE).build(DatabaseBackend::Sqlite);
 
         let (_, from) = query.sql.split_once(" FROM ").unwrap();
-        let expected = r#""servers" WHERE "servers"."owner_id" = ? ORDER BY "servers"."search_text" ASC, "servers"."id" ASC LIMIT ? OFFSET ?"#;
+        let expected = r#""servers" WHERE "servers"."owner_id" = ? ORDER BY substr(servers.search_text, 1, 128) ASC, "servers"."id" ASC LIMIT ? OFFSET ?"#;
         assert_eq!(from, expected);
     }
 
@@ -221,11 +249,32 @@ mod tests {
         let plan = plan(&store, &visible(&[(1, GrantScope::Tag("db".to_owned()))])).await;
 
         let expected = [
-            "SEARCH servers USING INDEX servers_by_owner (owner_id=?)",
+            "SEARCH servers USING INDEX servers_by_name (owner_id=?)",
             "SEARCH server_tags EXISTS USING COVERING INDEX sqlite_autoindex_server_tags_1 (server_id=? AND tag=?)",
-            "USE TEMP B-TREE FOR ORDER BY",
         ];
-        assert_eq!(plan, expected);
+        assert_eq!(plan, expected, "in the order of their names, without sorting");
+    }
+
+    #[tokio::test]
+    async fn few_servers_with_a_tag_are_found_by_the_index_of_tags() {
+        let (store, _directory) = store().await;
+        let visible = visible(&[(1, GrantScope::Tag("db".to_owned()))]);
+
+        let few = store.branches(&visible).await.unwrap().collected();
+        let plan = plan_of(&store, &few).await;
+
+        let by_tag = "SEARCH server_tags USING COVERING INDEX server_tags_by_owner (owner_id=? AND tag=?)";
+        assert!(plan.iter().any(|step| step == by_tag), "{plan:#?}");
+        assert!(!plan.iter().any(|step| step.starts_with("SCAN")), "{plan:#?}");
+    }
+
+    #[tokio::test]
+    async fn the_page_of_an_owner_is_read_in_its_order() {
+        let (store, _directory) = store().await;
+
+        let plan = plan(&store, &visible(&[])).await;
+
+        assert_eq!(plan, ["SEARCH servers USING INDEX servers_by_name (owner_id=?)"]);
     }
 
     #[tokio::test]
@@ -242,5 +291,47 @@ mod tests {
             // What was found by its index before.
             assert!(scanned.iter().all(|step| *step == "SCAN first"), "{plan:#?}");
         }
+    }
+
+    #[tokio::test]
+    async fn both_ways_to_the_servers_with_a_tag_find_the_same() {
+        let (store, _directory) = store().await;
+        let user = NewUser {
+            id: Uuid::now_v7(),
+            email: "ada@example.com".to_owned(),
+            username: "ada".to_owned(),
+            full_name: String::new(),
+            password_hash: String::new(),
+        };
+        let owner_id = store.create_user(user, Registration::Open, "", None).await.unwrap().id;
+        for (name, tags) in [("c", vec!["db"]), ("a", vec!["eu", "db"]), ("d", vec!["web"]), ("b", vec!["eu"])] {
+            let new = NewServer {
+                owner_id,
+                name: name.to_owned(),
+                host: "192.0.2.10".to_owned(),
+                port: 22,
+                description: String::new(),
+                tags: tags.into_iter().map(str::to_owned).collect(),
+            };
+            store.create_server(new, Actor::command_line()).await.unwrap();
+        }
+        let tags = [GrantScope::Tag("db".to_owned()), GrantScope::Tag("eu".to_owned())];
+        let shares = Shares::of(Uuid::nil(), tags.iter().map(|scope| (owner_id, scope)));
+        let visible = Visibility::with(Uuid::nil(), Arc::new(shares));
+        let page = PageRequest { limit: 2, offset: 0 };
+        let names = async |branches: &Branches| -> Vec<String> {
+            let found = page_of(branches, &Condition::all(), page).all(&store.read).await.unwrap();
+            found.into_iter().map(|server| server.name).collect()
+        };
+
+        let branches = store.branches(&visible).await.unwrap();
+        let tagged: Vec<String> = ["db", "eu"].map(str::to_owned).to_vec();
+        assert_eq!(branches.tagged(), Some((owner_id, tagged.as_slice())));
+        assert_eq!(names(&branches).await, ["a", "b"]);
+        assert_eq!(names(&branches.collected()).await, ["a", "b"]);
+        let listed = store.list_servers(&visible, ServerFilter::default(), page).await.unwrap();
+        assert_eq!((listed.items.len(), listed.total), (2, 3), "a server with both tags counts once");
+        let filter = ServerFilter { text: Some("c".to_owned()), ..ServerFilter::default() };
+        assert_eq!(store.list_servers(&visible, filter, page).await.unwrap().total, 1);
     }
 }

@@ -261,6 +261,7 @@ async fn insert_tags(connection: &impl ConnectionTrait, server_id: Uuid, tags: &
         server_id: Set(server_id),
         tag: Set(tag.clone()),
         position: Set(position),
+        ..Default::default()
     });
     server_tag::Entity::insert_many(rows).exec_without_returning(connection).await?;
     Ok(())

@@ -3,14 +3,15 @@
 //! A list of somebody without shares is the query of one owner. For everybody else the servers fall into few
 //! disjoint branches, each with an index, whatever the number of grants is: whole owners together, servers with tags by chunks of
 //! owners, and single servers. One branch is a condition of the query itself, so that the list of somebody who sees the servers
-//! of one tag costs as much as their owner's. Several are joined by UNION ALL, and a page is taken from the first rows of each.
+//! of one tag costs as much as their owner's: an index of names is read until the page is full, and an index of tags counts the
+//! list. Several are joined by UNION ALL, and a page is taken from the first rows of each.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use entity::{server, server_tag};
 use sea_orm::sea_query::{Expr, ExprTrait, Query, SelectStatement, SimpleExpr, UnionType};
-use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QuerySelect};
+use sea_orm::{ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QuerySelect};
 use uuid::Uuid;
 
 use super::{GrantScope, Store, StoreError};
@@ -87,6 +88,17 @@ impl Shares {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.owners.is_empty() && self.tagged.is_empty() && self.ids.is_empty()
+    }
+
+    /// The owner and the tags, if there is nothing else.
+    fn sole_tags(&self) -> Option<(Uuid, Vec<String>)> {
+        match self.tagged.first_key_value() {
+            Some((owner_id, Tagged { tags, ids })) if self.tagged.len() == 1 => {
+                let is_all = self.owners.is_empty() && self.ids.is_empty() && ids.is_empty();
+                is_all.then(|| (*owner_id, tags.clone()))
+            }
+            _ => None,
+        }
     }
 
     /// The conditions of the branches, each with an index. `own` adds the servers of that account.
@@ -181,9 +193,27 @@ pub(super) struct SeenPart {
 }
 
 /// Disjoint conditions on the table of servers that together are a visibility.
-pub(super) struct Branches(Vec<Condition>);
+pub(super) struct Branches {
+    conditions: Vec<Condition>,
+    /// The owner and the tags, if that is all.
+    tagged: Option<(Uuid, Vec<String>)>,
+}
 
 impl Branches {
+    /// The owner of all servers and their tags, if the visibility is one of tags of one owner.
+    pub fn tagged(&self) -> Option<(Uuid, &[String])> {
+        self.tagged.as_ref().map(|(owner_id, tags)| (*owner_id, tags.as_slice()))
+    }
+
+    /// The same servers, of which there are few: those that have the tags are collected first.
+    pub fn collected(self) -> Self {
+        let conditions = match &self.tagged {
+            Some((owner_id, tags)) => vec![is_tagged(*owner_id, tags)],
+            None => self.conditions,
+        };
+        Self { conditions, tagged: self.tagged }
+    }
+
     /// The condition on the table of servers.
     pub fn condition(&self) -> Condition {
         match self.only() {
@@ -194,7 +224,7 @@ impl Branches {
 
     /// The condition for a query that has few rows without it.
     pub fn any(&self) -> Condition {
-        self.0.iter().fold(Condition::any(), |any, branch| any.add(branch.clone()))
+        self.conditions.iter().fold(Condition::any(), |any, branch| any.add(branch.clone()))
     }
 
     /// The ids of all servers.
@@ -203,12 +233,12 @@ impl Branches {
             let ids = server::Entity::find().select_only().column(server::Column::Id).filter(branch.clone());
             sea_orm::QueryTrait::into_query(ids)
         };
-        united(self.0.iter().map(of)).unwrap_or_else(|| Query::select().to_owned())
+        united(self.conditions.iter().map(of)).unwrap_or_else(|| Query::select().to_owned())
     }
 
     /// The branch, if there is only one.
     pub fn only(&self) -> Option<&Condition> {
-        match self.0.as_slice() {
+        match self.conditions.as_slice() {
             [only] => Some(only),
             _ => None,
         }
@@ -216,7 +246,7 @@ impl Branches {
 
     /// The condition of each branch.
     pub fn iter(&self) -> impl Iterator<Item = &Condition> {
-        self.0.iter()
+        self.conditions.iter()
     }
 }
 
@@ -228,10 +258,27 @@ pub(super) fn united(statements: impl Iterator<Item = SelectStatement>) -> Optio
 impl Store {
     /// The branches of a visibility. Somebody without servers of their own has no branch for them.
     pub(super) async fn branches(&self, visibility: &Visibility) -> Result<Branches, StoreError> {
-        let Some(shares) = &visibility.shares else { return Ok(Branches(vec![owned(visibility.own)])) };
+        let Some(shares) = &visibility.shares else {
+            return Ok(Branches { conditions: vec![owned(visibility.own)], tagged: None });
+        };
         let any = server::Entity::find().select_only().column(server::Column::Id).filter(owned(visibility.own));
         let has_own = any.limit(1).into_tuple::<Uuid>().one(&self.read).await?.is_some();
-        Ok(Branches(shares.branches(has_own.then_some(visibility.own))))
+        let own = has_own.then_some(visibility.own);
+        Ok(Branches { conditions: shares.branches(own), tagged: shares.sole_tags().filter(|_| own.is_none()) })
+    }
+
+    /// How many servers an owner has with one of these tags.
+    pub(super) async fn count_tagged(&self, owner_id: Uuid, tags: &[String]) -> Result<u64, StoreError> {
+        let found = server_tag::Entity::find().filter(server_tag::Column::OwnerId.eq(owner_id));
+        let found = found.filter(server_tag::Column::Tag.is_in(tags.iter().map(String::as_str)));
+        match tags {
+            [_] => Ok(found.count(&self.read).await?),
+            _ => {
+                let each = Expr::col(server_tag::Column::ServerId).count_distinct();
+                let count = found.select_only().column_as(each, "servers").into_tuple::<i64>().one(&self.read).await?;
+                Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or_default())
+            }
+        }
     }
 
     /// The owner of a server among these. For another server it returns the same as for one that does not exist, and takes as
@@ -240,7 +287,7 @@ impl Store {
         let Some(shares) = &visibility.shares else {
             return Ok(self.owns_server(visibility.own, id).await?.then_some(visibility.own));
         };
-        let any = Branches(shares.branches(Some(visibility.own))).any();
+        let any = Branches { conditions: shares.branches(Some(visibility.own)), tagged: None }.any();
         let found = server::Entity::find_by_id(id).filter(any).select_only().column(server::Column::OwnerId);
         Ok(found.into_tuple().one(&self.read).await?)
     }
@@ -261,6 +308,17 @@ fn tagged_condition(some: &[(&Uuid, &Tagged)]) -> Condition {
 
 fn owned(owner_id: Uuid) -> Condition {
     Condition::all().add(server::Column::OwnerId.eq(owner_id))
+}
+
+/// The servers of an owner with one of these tags, from the index of tags.
+fn is_tagged(owner_id: Uuid, tags: &[String]) -> Condition {
+    let ids = Query::select()
+        .column(server_tag::Column::ServerId)
+        .from(server_tag::Entity)
+        .and_where(server_tag::Column::OwnerId.eq(owner_id))
+        .and_where(server_tag::Column::Tag.is_in(tags.iter().map(String::as_str)))
+        .to_owned();
+    Condition::all().add(server::Column::Id.in_subquery(ids))
 }
 
 /// Looks at the tags of one server at a time: another owner may have very many servers with the same tag.
@@ -327,5 +385,18 @@ mod tests {
 
         assert_eq!(shares(&many).branches(None).len(), 1_000 / OWNERS_IN_BRANCH);
         assert_eq!(shares(&many[..1]).branches(None).len(), 1);
+    }
+
+    #[test]
+    fn tags_of_one_owner_and_nothing_else_are_counted_by_their_index() {
+        let tags = [(1, tag("web")), (1, tag("db"))];
+        let more =
+            [(1, GrantScope::Server(id(10))), (2, GrantScope::Server(id(20))), (2, tag("db")), (3, GrantScope::All)];
+
+        assert_eq!(shares(&tags).sole_tags(), Some((id(1), vec!["db".to_owned(), "web".to_owned()])));
+        for one in more {
+            let scopes = [&tags[..], &[one]].concat();
+            assert_eq!(shares(&scopes).sole_tags(), None, "{scopes:?}");
+        }
     }
 }

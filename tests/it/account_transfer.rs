@@ -164,3 +164,28 @@ async fn each_server_has_an_entry_about_its_new_owner() {
     assert_eq!((&entry["action"], &entry["server_name"]), (&json!("server.transfer"), &json!("web-1")));
     assert_eq!(entry["detail"], json!({"from": "bob", "to": "admin"}));
 }
+
+#[actix_web::test]
+async fn a_grant_of_a_tag_contains_the_servers_that_came_from_another_account() {
+    let scene = Scene::start().await;
+    let carol = scene.service.register("carol").await;
+    let client = &scene.service.client;
+    let path = format!("/servers/{}", scene.server_id);
+    client.put(&path).bearer(&scene.bob.token).json(json!({"tags": ["db", "eu"]})).expect(200).await;
+    let grant = json!({"subject": {"username": "carol"}, "scope": {"tag": "db"}, "role": "viewer"});
+    let listed = async || {
+        let list = client.get("/servers").bearer(&carol.token).expect_answer(200).await;
+        (list.json().as_array().unwrap().len(), list.header("X-Total-Count").to_owned())
+    };
+    client.post("/grants").bearer(&scene.bob.token).json(grant.clone()).expect(201).await;
+    assert_eq!(listed().await, (1, "1".to_owned()));
+
+    scene.delete_bob().await;
+
+    // The grant ended with the account of its giver.
+    assert_eq!(listed().await, (0, "0".to_owned()));
+    client.post("/grants").bearer(&scene.admin.token).json(grant).expect(201).await;
+    assert_eq!(listed().await, (1, "1".to_owned()));
+    client.put(&path).bearer(&scene.admin.token).json(json!({"tags": ["eu"]})).expect(200).await;
+    assert_eq!(listed().await, (0, "0".to_owned()));
+}

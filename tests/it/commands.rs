@@ -2,6 +2,7 @@
 
 mod access;
 mod batch_restarts;
+mod batch_rights;
 mod batch_runs;
 mod batches;
 mod breaks;

@@ -49,6 +49,7 @@ mod proxy;
 mod quotas;
 mod refresh_cookie;
 mod requests;
+mod rights;
 mod serve;
 mod server_events;
 mod server_filters;

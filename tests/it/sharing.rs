@@ -380,3 +380,18 @@ async fn what_a_guest_writes_on_a_server_stands_in_its_owners_audit_log() {
     let of_the_guest = shared.by_guest("GET", "/audit?action=event.create").expect(200).await;
     assert_eq!(of_the_guest, json!([]));
 }
+
+#[actix_web::test]
+async fn a_disabled_account_is_not_among_those_who_are_notified() {
+    let shared = Shared::start().await;
+    shared.grant_server("viewer", json!([])).await;
+    let (owner_id, guest_id) = (shared.site.owner.id, shared.guest.id);
+    let viewers = || shared.site.service.state.accounts.access.viewers(owner_id, shared.site.server_id, &[]);
+    assert_eq!(viewers(), [owner_id, guest_id]);
+
+    let path = format!("/users/{guest_id}");
+    shared.by_owner("PUT", &path).json(json!({"disabled": true})).expect(200).await;
+    assert_eq!(viewers(), [owner_id]);
+    shared.by_owner("PUT", &path).json(json!({"disabled": false})).expect(200).await;
+    assert_eq!(viewers(), [owner_id, guest_id]);
+}

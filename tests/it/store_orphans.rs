@@ -28,6 +28,7 @@ const ON_PURPOSE: &[(&str, &str, &str)] = &[
     ("notifications", "owner_id", "goes with its channel"),
     ("samples", "server_id", "moves into the journal at a start"),
     ("server_events", "server_id", "goes in the transaction that deletes the server, or when it is too old"),
+    ("server_tags", "owner_id", "goes with its server"),
 ];
 
 const OWNERS: [&str; 9] = [

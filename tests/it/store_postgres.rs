@@ -2,7 +2,7 @@
 
 use actix_web::rt;
 use migration::{Migrator, MigratorTrait};
-use sea_orm::{ConnectionTrait, Database, DatabaseConnection, Statement, TransactionTrait};
+use sea_orm::{ConnectionTrait, Database, DatabaseConnection, DbBackend, Statement, TransactionTrait};
 use serde_json::json;
 use signalbox::store::history::FreshSample;
 use signalbox::store::{Commit, DatabaseSettings, Store};
@@ -195,4 +195,43 @@ async fn a_group_commit_and_the_removal_of_a_history_survive_a_deadlock() {
     collided(&connection, [&of(2), &of(1)], store.delete_history(first)).await.unwrap();
 
     assert_eq!(number(&connection, "SELECT count(*) FROM history_samples").await, 0);
+}
+
+/// The text of a plan.
+async fn plan(connection: &impl ConnectionTrait, query: &str) -> String {
+    let explain = Statement::from_string(DbBackend::Postgres, format!("EXPLAIN {query}"));
+    let lines = connection.query_all_raw(explain).await.unwrap();
+    lines.iter().map(|line| line.try_get_by_index::<String>(0).unwrap() + "\n").collect()
+}
+
+/// The statements are those of the unit tests of the store's lists, which look at SQLite's plans.
+#[actix_web::test]
+async fn a_list_of_the_servers_with_a_tag_is_read_by_its_indexes() {
+    let Some((storage, connection)) = postgres().await else { return };
+    let owner_id = rows::owner(&storage.store().await).await;
+    let servers = format!(
+        "INSERT INTO servers (id, owner_id, search_text, name, host, port, description, session_epoch, series_dropped, \
+         created_at, updated_at) SELECT gen_random_uuid(), '{owner_id}', 'server-' || i, 'server-' || i, 'h', 22, '', 0, 0, \
+         1, 1 FROM generate_series(1, 5000) AS numbers (i)"
+    );
+    connection.execute_unprepared(&servers).await.unwrap();
+    let tags = "INSERT INTO server_tags (server_id, tag, position) SELECT id, tag, 0 FROM servers, (VALUES ('db'), ('eu')) AS t (tag)";
+    connection.execute_unprepared(tags).await.unwrap();
+    connection.execute_unprepared("VACUUM ANALYZE servers, server_tags").await.unwrap();
+
+    let tagged = format!("SELECT count(*) FROM server_tags WHERE owner_id = '{owner_id}' AND tag = 'db'");
+    assert_eq!(number(&connection, &tagged).await, 5_000, "a trigger sets the owner");
+    // Half of so small a table is read sooner as a whole.
+    let planned = connection.begin().await.unwrap();
+    planned.execute_unprepared("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off").await.unwrap();
+    let count = plan(&planned, &tagged).await;
+    planned.rollback().await.unwrap();
+    assert!(count.contains("Index Only Scan using server_tags_by_owner"), "{count}");
+    let page = format!(
+        "SELECT * FROM servers WHERE owner_id = '{owner_id}' AND EXISTS (SELECT 1 FROM server_tags \
+         WHERE server_tags.server_id = servers.id AND server_tags.tag = 'db') \
+         ORDER BY substr(servers.search_text, 1, 128), servers.id LIMIT 100"
+    );
+    let page = plan(&connection, &page).await;
+    assert!(page.contains("Index Scan using servers_by_name") && !page.contains("Sort"), "{page}");
 }

@@ -19,6 +19,7 @@ pub mod kill;
 pub mod logs;
 pub mod machine;
 pub mod rest;
+pub mod shared;
 pub mod soak;
 pub mod steady;
 pub mod storm;

@@ -13,6 +13,7 @@ use crate::store::{Grant, GrantScope, GrantSubject, GrantsAndMembers, Shares, Vi
 pub struct Sharing {
     grants: Vec<Grant>,
     members: HashMap<Uuid, Vec<Uuid>>,
+    disabled: HashSet<Uuid>,
     /// What reaches each user.
     reaches: HashMap<Uuid, Reach>,
     /// By owner, the places of the grants on their servers.
@@ -93,8 +94,8 @@ impl Reach {
 
 impl Sharing {
     pub fn new(all: GrantsAndMembers) -> Self {
-        let GrantsAndMembers { grants, members } = all;
-        let mut sharing = Self { members, ..Self::default() };
+        let GrantsAndMembers { grants, members, disabled } = all;
+        let mut sharing = Self { members, disabled, ..Self::default() };
         for (place, grant) in grants.iter().enumerate() {
             sharing.by_owner.entry(grant.owner_id).or_default().push(place);
             for user_id in sharing.subjects(grant) {
@@ -123,6 +124,11 @@ impl Sharing {
             return Some(Standing::OWNER);
         }
         self.reaches.get(&user_id)?.standing(facts)
+    }
+
+    /// Whether this account is disabled.
+    pub fn is_disabled(&self, user_id: Uuid) -> bool {
+        self.disabled.contains(&user_id)
     }
 
     /// The servers to which a user may do this.
@@ -218,7 +224,7 @@ mod tests {
     }
 
     fn sharing(grants: Vec<Grant>) -> Sharing {
-        Sharing::new(GrantsAndMembers { grants, members: [(TEAM, vec![BOB, OWNER])].into() })
+        Sharing::new(GrantsAndMembers { grants, members: [(TEAM, vec![BOB, OWNER])].into(), ..Default::default() })
     }
 
     fn facts(tags: &[String]) -> Facts<'_> {

@@ -1,5 +1,7 @@
 //! Grants and teams: a right that is given or taken away at one instance is so at every other.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::alerts::tell_until;
@@ -140,4 +142,37 @@ async fn alerts_of_a_shared_server_reach_dashboards_at_every_instance_until_the_
         wall.until("alerts").await;
         assert_eq!(guest.get(instance, "/alerts").expect(200).await, json!([]));
     }
+}
+
+/// Prints how long it takes: `SIGNALBOX_ROUNDS=20 scripts/with-postgres cargo nextest run --no-capture -E 'test(round_after_round)'`.
+#[actix_web::test]
+async fn sockets_at_the_others_close_with_their_grant_round_after_round() {
+    let guest = Guest::start().await;
+    let id = guest.scene.server_id();
+    let server = format!("/servers/{id}");
+    let rounds = std::env::var("SIGNALBOX_ROUNDS").map_or(2, |rounds| rounds.parse().expect("a number of rounds"));
+    let mut times: Vec<Duration> = Vec::new();
+
+    for _ in 0..rounds {
+        let grant = guest.grant(json!({"username": "guest"}), "viewer", json!([])).await;
+        let mut sockets = Vec::new();
+        for instance in [A, B, C] {
+            guest.until(instance, &server, 200).await;
+            let mut socket = guest.open(instance, &format!("/ws/metrics/{id}")).await;
+            socket.expect("status").await;
+            sockets.push(socket);
+        }
+        let began = Instant::now();
+        guest.end(&grant).await;
+        for mut socket in sockets {
+            socket.expect_close(4404).await;
+        }
+        times.push(began.elapsed());
+    }
+
+    times.sort_unstable();
+    let [median, longest] = [times.len() / 2, times.len() - 1].map(|place| times[place].as_millis());
+    eprintln!(
+        "until every instance has closed its socket, of {rounds} rounds: median {median} ms, longest {longest} ms"
+    );
 }

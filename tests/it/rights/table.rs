@@ -1,0 +1,379 @@
+//! The table: what each operation and socket needs, and how to call it with data that is valid.
+
+use serde_json::{Value, json};
+use signalbox::auth::access::Action::{self, Manage, Own, Respond, See, Use};
+use signalbox::auth::access::Right::{Commands, Containers, Logs, Terminal};
+use signalbox_protocol::Timestamp;
+
+use super::objects::Object;
+use super::scene::Scene;
+use crate::support::authenticator::Device;
+use crate::support::{PASSWORD, registration};
+
+/// What a caller must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Anyone.
+    Nothing,
+    /// Any account: what it makes or lists is its own.
+    Account,
+    /// Any account, which changes or shows itself.
+    Myself,
+    /// An administrator's account.
+    Administrator,
+    /// An account that may do this to the server. For others who see the server it is forbidden.
+    Server(Action),
+    /// An account that may do this to the server. For all others it does not exist, even if they see the server.
+    Hidden(Action),
+    /// Any account; the server is in the list of those who may do this to it.
+    Lists(Action),
+    /// The account that it belongs to. For others it does not exist.
+    Mine,
+    /// The account that it belongs to. Others see it.
+    MineShown,
+    /// Who manages the team. For its members it is forbidden, for others the team does not exist.
+    Team,
+}
+
+/// What follows the path of a call.
+type Query = &'static str;
+
+pub struct Line {
+    /// As in openapi.json.
+    pub operation: &'static str,
+    pub needs: Needs,
+    /// With `$server` for the server.
+    pub query: Query,
+    /// What parameters of the path name, besides the server.
+    pub object: Object,
+    pub body: Option<fn(&mut Scene) -> Value>,
+    pub form: Option<fn(&Scene) -> Vec<(&'static str, String)>>,
+    /// The answer to somebody who may, and its code if it is an error.
+    pub answer: (u16, &'static str),
+    /// Ends the session of the caller.
+    pub ends_session: bool,
+}
+
+fn on(operation: &'static str, needs: Needs) -> Line {
+    let answer = (if operation.contains("/ws") { 101 } else { 200 }, "");
+    Line { operation, needs, query: "", object: Object::None, body: None, form: None, answer, ends_session: false }
+}
+
+impl Line {
+    fn of(self, object: Object) -> Self {
+        Self { object, ..self }
+    }
+
+    fn with(self, query: Query) -> Self {
+        Self { query, ..self }
+    }
+
+    fn json(self, body: fn(&mut Scene) -> Value) -> Self {
+        Self { body: Some(body), ..self }
+    }
+
+    fn form(self, form: fn(&Scene) -> Vec<(&'static str, String)>) -> Self {
+        Self { form: Some(form), ..self }
+    }
+
+    fn answers(self, status: u16) -> Self {
+        Self { answer: (status, ""), ..self }
+    }
+
+    /// Somebody who may gets this error all the same.
+    fn fails(self, status: u16, code: &'static str) -> Self {
+        Self { answer: (status, code), ..self }
+    }
+}
+
+/// Every agent is away: who may use it learns that.
+const AWAY: (u16, &str) = (400, "agent_offline");
+
+fn away(line: Line) -> Line {
+    Line { answer: AWAY, ..line }
+}
+
+pub fn lines() -> Vec<Line> {
+    [servers(), observations(), uses(), alerts(), own_things(), people(), accounts(), public()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn servers() -> Vec<Line> {
+    vec![
+        on("GET /api/v1/servers", Needs::Lists(See)),
+        on("POST /api/v1/servers", Needs::Account)
+            .json(|scene| json!({"name": scene.name(), "host": "192.0.2.20"}))
+            .answers(201),
+        on("GET /api/v1/servers/{id}", Needs::Server(See)),
+        on("PUT /api/v1/servers/{id}", Needs::Server(Manage)).json(|_| json!({"description": "Rack 4"})),
+        on("DELETE /api/v1/servers/{id}", Needs::Server(Own)).of(Object::Server),
+        on("GET /api/v1/servers/{id}/access", Needs::Server(See)),
+        on("GET /api/v1/api-keys/me", Needs::Lists(Manage)),
+        on("POST /api/v1/api-keys", Needs::Server(Manage))
+            .json(|scene| json!({"server_id": scene.server_id, "name": "k"}))
+            .answers(201),
+        on("DELETE /api/v1/api-keys/{id}", Needs::Hidden(Manage)).of(Object::Key),
+        on("GET /api/v1/audit", Needs::Account),
+        on("GET /api/v1/audit", Needs::Lists(Manage)).with("?server_id=$server"),
+        on("GET /api/v1/audit", Needs::Administrator).with("?all=true"),
+    ]
+}
+
+/// What everybody reads who sees the server.
+fn observations() -> Vec<Line> {
+    vec![
+        on("GET /api/v1/metrics/{server_id}", Needs::Server(See)),
+        on("GET /api/v1/metrics/{server_id}/history", Needs::Server(See)),
+        on("GET /api/v1/metrics/{server_id}/names", Needs::Server(See)),
+        on("GET /api/v1/metrics/{server_id}/processes", Needs::Server(See)).fails(404, "no_metrics"),
+        on("GET /api/v1/metrics/{server_id}/prometheus", Needs::Server(See)),
+        on("GET /api/v1/metrics/{server_id}/series", Needs::Server(See)).with("?names=cpu_percent"),
+        on("GET /api/v1/ws/metrics/{server_id}", Needs::Server(See)),
+        on("GET /api/v1/metrics/fleet", Needs::Lists(See)),
+        on("GET /api/v1/metrics/fleet/heat", Needs::Lists(See)),
+        on("GET /api/v1/metrics/fleet/heat", Needs::Lists(See)).with("?servers=$server"),
+        on("GET /api/v1/metrics/fleet/names", Needs::Account),
+        on("GET /api/v1/metrics/fleet/series", Needs::Lists(See)).with("?by=server"),
+        on("GET /api/v1/metrics/fleet/series", Needs::Lists(See)).with("?by=server&server=$server"),
+        on("GET /api/v1/metrics/prometheus", Needs::Lists(See)),
+        on("GET /api/v1/ws/fleet", Needs::Lists(See)),
+        on("GET /api/v1/servers/availability", Needs::Lists(See)),
+        on("GET /api/v1/servers/{id}/availability", Needs::Server(See)),
+        on("GET /api/v1/events", Needs::Lists(See)),
+        on("POST /api/v1/events", Needs::Server(Respond))
+            .json(|scene| json!({"server_ids": [scene.server_id], "kind": "note", "text": "New disks"}))
+            .answers(201),
+        on("GET /api/v1/servers/{id}/events", Needs::Server(See)),
+        on("POST /api/v1/servers/{id}/events", Needs::Server(Respond))
+            .json(|_| json!({"kind": "note", "text": "New disks"}))
+            .answers(201),
+        on("DELETE /api/v1/servers/{id}/events/{event_id}", Needs::Server(Respond)).of(Object::Note),
+        away(on("GET /api/v1/docker/{server_id}/containers", Needs::Server(See))),
+        away(on("GET /api/v1/docker/{server_id}/containers/{container_id}", Needs::Server(See))),
+        away(on("GET /api/v1/docker/{server_id}/containers/{container_id}/stats", Needs::Server(See))),
+    ]
+}
+
+/// What needs a right of an operator.
+fn uses() -> Vec<Line> {
+    vec![
+        away(on("POST /api/v1/docker/{server_id}/containers/{container_id}/start", Needs::Server(Use(Containers)))),
+        away(on("POST /api/v1/docker/{server_id}/containers/{container_id}/stop", Needs::Server(Use(Containers)))),
+        away(on("POST /api/v1/docker/{server_id}/containers/{container_id}/restart", Needs::Server(Use(Containers)))),
+        away(on("POST /api/v1/docker/{server_id}/containers/{container_id}/pause", Needs::Server(Use(Containers)))),
+        away(on("POST /api/v1/docker/{server_id}/containers/{container_id}/unpause", Needs::Server(Use(Containers)))),
+        away(on("GET /api/v1/docker/{server_id}/containers/{container_id}/logs", Needs::Server(Use(Logs)))),
+        away(on("GET /api/v1/logs/{server_id}", Needs::Server(Use(Logs)))),
+        on("GET /api/v1/ws/logs/{server_id}", Needs::Server(Use(Logs))),
+        on("GET /api/v1/ws/terminal/{server_id}", Needs::Server(Use(Terminal))),
+        on("GET /api/v1/commands/{server_id}", Needs::Server(Use(Commands))),
+        away(
+            on("POST /api/v1/commands/{server_id}", Needs::Server(Use(Commands))).json(|_| json!({"command": "true"})),
+        ),
+        on("GET /api/v1/commands/{server_id}/{command_id}", Needs::Server(Use(Commands))).of(Object::Command),
+        on("POST /api/v1/commands/{server_id}/{command_id}/cancel", Needs::Server(Use(Commands))).of(Object::Command),
+        on("GET /api/v1/ws/commands/{server_id}/{command_id}", Needs::Server(Use(Commands))).of(Object::Command),
+        on("POST /api/v1/commands", Needs::Server(Use(Commands)))
+            .json(|scene| json!({"server_ids": [scene.server_id], "command": "true"}))
+            .answers(201),
+        on("GET /api/v1/commands/batches", Needs::Account),
+        on("GET /api/v1/commands/batches/{id}", Needs::Mine).of(Object::Batch),
+        on("POST /api/v1/commands/batches/{id}/cancel", Needs::Mine).of(Object::Batch),
+    ]
+}
+
+pub fn threshold(scope: &Value) -> Value {
+    let mut body = json!({"metric_type": "cpu", "comparison": "gt", "threshold_value": 99.5});
+    body.as_object_mut().unwrap().extend(scope.as_object().unwrap().clone());
+    body
+}
+
+pub fn silence(scope: &Value) -> Value {
+    let mut body = json!({"reason": "New disks", "ends_at": Timestamp::now().plus_millis(3_600_000).to_string()});
+    body.as_object_mut().unwrap().extend(scope.as_object().unwrap().clone());
+    body
+}
+
+fn alerts() -> Vec<Line> {
+    vec![
+        on("GET /api/v1/alerts", Needs::Account),
+        on("GET /api/v1/alerts", Needs::Lists(See)).with("?server_id=$server"),
+        on("GET /api/v1/alerts/summary", Needs::Account),
+        on("GET /api/v1/ws/alerts", Needs::Account),
+        on("GET /api/v1/alerts/{id}", Needs::Server(See)).of(Object::Alert),
+        on("POST /api/v1/alerts/{id}/acknowledge", Needs::Server(Respond)).of(Object::Alert),
+        on("POST /api/v1/alerts/{id}/notes", Needs::Server(Respond))
+            .of(Object::Alert)
+            .json(|_| json!({"text": "On it"})),
+        on("POST /api/v1/alerts/{id}/resolve", Needs::Server(Respond)).of(Object::Alert),
+        on("GET /api/v1/alerts/thresholds", Needs::Account),
+        on("GET /api/v1/alerts/thresholds", Needs::Lists(See)).with("?server_id=$server"),
+        on("POST /api/v1/alerts/thresholds", Needs::Server(Manage))
+            .json(|scene| threshold(&json!({"server_id": scene.server_id})))
+            .answers(201),
+        on("POST /api/v1/alerts/thresholds", Needs::Account).json(|_| threshold(&json!({"all": true}))).answers(201),
+        on("GET /api/v1/alerts/thresholds/{id}", Needs::Server(See)).of(Object::Threshold),
+        on("PUT /api/v1/alerts/thresholds/{id}", Needs::Server(Manage))
+            .of(Object::Threshold)
+            .json(|_| json!({"threshold_value": 99.0})),
+        on("DELETE /api/v1/alerts/thresholds/{id}", Needs::Server(Manage)).of(Object::Threshold),
+        on("DELETE /api/v1/alerts/thresholds/{id}", Needs::Mine).of(Object::ThresholdOfTag),
+        on("GET /api/v1/alerts/silences", Needs::Account),
+        on("GET /api/v1/alerts/silences", Needs::Lists(See)).with("?server_id=$server"),
+        on("POST /api/v1/alerts/silences", Needs::Server(Respond))
+            .json(|scene| silence(&json!({"server_id": scene.server_id})))
+            .answers(201),
+        on("POST /api/v1/alerts/silences", Needs::Account).json(|_| silence(&json!({"tag": "db"}))).answers(201),
+        on("GET /api/v1/alerts/silences/{id}", Needs::Server(See)).of(Object::Silence),
+        on("PUT /api/v1/alerts/silences/{id}", Needs::Server(Respond))
+            .of(Object::Silence)
+            .json(|_| json!({"reason": "New fans"})),
+        on("DELETE /api/v1/alerts/silences/{id}", Needs::Server(Respond)).of(Object::Silence),
+        on("DELETE /api/v1/alerts/silences/{id}", Needs::Mine).of(Object::SilenceOfTag),
+    ]
+}
+
+const HOOK: &str = "https://hooks.invalid/signalbox";
+
+/// What belongs to an account, not to a server.
+fn own_things() -> Vec<Line> {
+    vec![
+        on("GET /api/v1/notifications/channels", Needs::Account),
+        on("POST /api/v1/notifications/channels", Needs::Account)
+            .json(|scene| json!({"name": scene.name(), "type": "webhook", "settings": {"url": HOOK}}))
+            .answers(201),
+        on("GET /api/v1/notifications/channels/{id}", Needs::Mine).of(Object::Channel),
+        on("PUT /api/v1/notifications/channels/{id}", Needs::Mine)
+            .of(Object::Channel)
+            .json(|_| json!({"enabled": false})),
+        on("DELETE /api/v1/notifications/channels/{id}", Needs::Mine).of(Object::Channel),
+        on("POST /api/v1/notifications/channels/{id}/test", Needs::Mine).of(Object::Channel),
+        on("GET /api/v1/notifications/deliveries", Needs::Account),
+        on("GET /api/v1/views", Needs::Account),
+        on("POST /api/v1/views", Needs::Account).json(|scene| view(scene.name(), "nobody")).answers(201),
+        on("GET /api/v1/views/{id}", Needs::Mine).of(Object::View),
+        on("PUT /api/v1/views/{id}", Needs::Mine).of(Object::View).json(|_| json!({"description": "All"})),
+        on("DELETE /api/v1/views/{id}", Needs::Mine).of(Object::View),
+        on("GET /api/v1/views/{id}", Needs::Account).of(Object::SharedView),
+        on("PUT /api/v1/views/{id}", Needs::MineShown).of(Object::SharedView).json(|_| json!({"description": "All"})),
+        on("DELETE /api/v1/views/{id}", Needs::MineShown).of(Object::SharedView),
+        on("GET /api/v1/dashboards", Needs::Account),
+        on("POST /api/v1/dashboards", Needs::Account).json(|scene| dashboard(scene.name(), "nobody")).answers(201),
+        on("GET /api/v1/dashboards/{id}", Needs::Mine).of(Object::Dashboard),
+        on("PUT /api/v1/dashboards/{id}", Needs::Mine).of(Object::Dashboard).json(|_| json!({"description": "All"})),
+        on("DELETE /api/v1/dashboards/{id}", Needs::Mine).of(Object::Dashboard),
+        on("GET /api/v1/dashboards/{id}", Needs::Account).of(Object::SharedDashboard),
+        on("PUT /api/v1/dashboards/{id}", Needs::MineShown)
+            .of(Object::SharedDashboard)
+            .json(|_| json!({"description": "All"})),
+        on("DELETE /api/v1/dashboards/{id}", Needs::MineShown).of(Object::SharedDashboard),
+    ]
+}
+
+pub fn view(name: String, shared_with: &str) -> Value {
+    json!({"name": name, "definition": {"version": 1, "series": ["cpu_percent"]}, "shared_with": shared_with})
+}
+
+pub fn dashboard(name: String, shared_with: &str) -> Value {
+    json!({"name": name, "layout": {"version": 1, "panels": []}, "shared_with": shared_with})
+}
+
+/// Grants, teams, and the accounts of the service.
+fn people() -> Vec<Line> {
+    vec![
+        on("GET /api/v1/grants", Needs::Account),
+        on("POST /api/v1/grants", Needs::Server(Manage))
+            .json(|scene| scene.grant(json!({"server_id": scene.server_id})))
+            .answers(201),
+        on("POST /api/v1/grants", Needs::Account).json(|scene| scene.grant(json!({"tag": "db"}))).answers(201),
+        on("DELETE /api/v1/grants/{id}", Needs::Server(Manage)).of(Object::Grant),
+        on("DELETE /api/v1/grants/{id}", Needs::Mine).of(Object::GrantOfTag),
+        on("GET /api/v1/teams", Needs::Account),
+        on("POST /api/v1/teams", Needs::Account).json(|scene| json!({"name": scene.name()})).answers(201),
+        on("PUT /api/v1/teams/{id}", Needs::Team).of(Object::Team).json(|scene| json!({"name": scene.name()})),
+        on("DELETE /api/v1/teams/{id}", Needs::Team).of(Object::Team),
+        on("PUT /api/v1/teams/{id}/members/{user_id}", Needs::Team).of(Object::Team),
+        on("DELETE /api/v1/teams/{id}/members/{user_id}", Needs::Team).of(Object::TeamWithSpare),
+        on("GET /api/v1/users", Needs::Administrator),
+        on("PUT /api/v1/users/{id}", Needs::Administrator).of(Object::User).json(|_| json!({"disabled": true})),
+        on("DELETE /api/v1/users/{id}", Needs::Administrator).of(Object::User),
+        on("GET /api/v1/users/invitations", Needs::Administrator),
+        on("POST /api/v1/users/invitations", Needs::Administrator).json(|_| json!({})).answers(201),
+        on("DELETE /api/v1/users/invitations/{id}", Needs::Administrator).of(Object::Invitation),
+    ]
+}
+
+/// What an account does to itself.
+fn accounts() -> Vec<Line> {
+    let ends_session = |line: Line| Line { ends_session: true, ..line };
+    vec![
+        on("GET /api/v1/auth/me", Needs::Myself),
+        on("PUT /api/v1/auth/me", Needs::Myself).json(|_| json!({"full_name": "Ada"})),
+        on("DELETE /api/v1/auth/me", Needs::Myself)
+            .json(|_| json!({"password": "wrong"}))
+            .fails(400, "invalid_credentials"),
+        on("POST /api/v1/auth/change-password", Needs::Myself)
+            .json(|_| json!({"current_password": "wrong", "new_password": PASSWORD}))
+            .fails(400, "invalid_credentials"),
+        on("GET /api/v1/auth/quotas", Needs::Myself),
+        on("GET /api/v1/auth/sessions", Needs::Myself),
+        on("DELETE /api/v1/auth/sessions/{id}", Needs::Mine).of(Object::Session),
+        ends_session(on("POST /api/v1/auth/logout", Needs::Myself).json(|_| json!({}))),
+        on("POST /api/v1/auth/step-up", Needs::Myself).json(|_| json!({"password": PASSWORD})),
+        on("POST /api/v1/auth/totp", Needs::Myself),
+        on("POST /api/v1/auth/totp/confirm", Needs::Myself)
+            .json(|_| json!({"otp": "000000"}))
+            .fails(400, "invalid_credentials"),
+        on("DELETE /api/v1/auth/totp", Needs::Myself)
+            .json(|_| json!({"password": PASSWORD, "otp": "000000"}))
+            .fails(400, "bad_request"),
+        on("GET /api/v1/auth/passkeys", Needs::Myself),
+        on("POST /api/v1/auth/passkeys/registration", Needs::Myself),
+        on("POST /api/v1/auth/passkeys", Needs::Myself).json(|_| new_passkey()).fails(400, "bad_request"),
+        on("DELETE /api/v1/auth/passkeys/{id}", Needs::Myself).of(Object::Nowhere).fails(404, "not_found"),
+        on("GET /api/v1/auth/oidc/identities", Needs::Myself),
+        // There is no provider, so nobody has one.
+        on("DELETE /api/v1/auth/oidc/identities/{id}", Needs::Myself).of(Object::Nowhere).fails(404, "not_found"),
+    ]
+}
+
+/// A passkey for a challenge that the service never made.
+fn new_passkey() -> Value {
+    let credential = Device::new().make(&json!({"challenge": "bm9uZQ"}));
+    json!({"name": "key", "credential": credential})
+}
+
+/// The same as the answer of a passkey.
+fn signed() -> Value {
+    json!({"credential": Device::new().sign(&json!({"challenge": "bm9uZQ"}))})
+}
+
+/// What needs no account.
+fn public() -> Vec<Line> {
+    vec![
+        on("POST /api/v1/auth/register", Needs::Nothing).json(|scene| registration(&scene.name())).answers(201),
+        on("POST /api/v1/auth/login", Needs::Nothing)
+            .form(|scene| vec![("username", scene.spare.username.clone()), ("password", PASSWORD.to_owned())]),
+        on("POST /api/v1/auth/refresh", Needs::Nothing)
+            .json(|_| json!({"refresh_token": "none"}))
+            .fails(401, "token_invalid"),
+        on("POST /api/v1/auth/passkeys/challenge", Needs::Nothing),
+        on("POST /api/v1/auth/passkeys/login", Needs::Nothing).json(|_| signed()).fails(401, "invalid_credentials"),
+        on("GET /api/v1/auth/oidc/start", Needs::Nothing).answers(404),
+        on("GET /api/v1/auth/oidc/callback", Needs::Nothing).answers(404),
+        on("POST /api/v1/auth/oidc/logout", Needs::Nothing)
+            .form(|_| vec![("logout_token", "none".to_owned())])
+            .answers(404),
+        on("GET /api/v1/service", Needs::Nothing),
+        // The key comes with the first message.
+        on("GET /api/v1/agents/ws", Needs::Nothing),
+        on("GET /healthz", Needs::Nothing),
+        on("GET /readyz", Needs::Nothing),
+        on("GET /metrics", Needs::Nothing),
+        on("GET /install", Needs::Nothing),
+        on("GET /install.sh", Needs::Nothing),
+        on("GET /install/{name}", Needs::Nothing).answers(404),
+    ]
+}
