@@ -14,8 +14,17 @@ mod source;
 use source::{Source, exists, under};
 
 /// Where the product's code lives.
-const PRODUCT: &[&str] =
-    &["src", "agent/src", "history/src", "protocol/src", "entity/src", "migration/src", "store/src", "bench/src"];
+const PRODUCT: &[&str] = &[
+    "src",
+    "agent/src",
+    "history/src",
+    "protocol/src",
+    "signing/src",
+    "entity/src",
+    "migration/src",
+    "store/src",
+    "bench/src",
+];
 
 /// A file that fits a few screens has one reason to change.
 const LONGEST_FILE: usize = 400;
@@ -65,6 +74,7 @@ const PURE: &[&str] = &[
     "src/metrics/query/plan",
     "history/src",
     "src/networks",
+    "signing/src",
     "src/shares/line",
     "src/shares/seating",
     "src/shares/share",
