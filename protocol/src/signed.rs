@@ -53,15 +53,25 @@ impl Signed {
     }
 }
 
+impl Signed {
+    /// About how many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        self.payload.len() + self.signatures.iter().flat_map(Signature::parts).map(String::len).sum::<usize>()
+    }
+}
+
 impl Signature {
     fn is_bounded(&self) -> bool {
-        let parts = match self {
+        self.parts().iter().all(|part| part.len() <= MAX_SIGNATURE_CHARACTERS)
+    }
+
+    fn parts(&self) -> Vec<&String> {
+        match self {
             Self::Sshsig { signature } => vec![signature],
             Self::Webauthn { client_data_json, authenticator_data, signature } => {
                 vec![client_data_json, authenticator_data, signature]
             }
             Self::Unknown => Vec::new(),
-        };
-        parts.iter().all(|part| part.len() <= MAX_SIGNATURE_CHARACTERS)
+        }
     }
 }

@@ -107,7 +107,7 @@ pub fn input_hash(input: &str) -> String {
 }
 
 impl Payload {
-    /// Reads the bytes that were signed. Unknown and repeated keys are refused: whoever signed them meant something by them.
+    /// Reads the bytes that were signed. Unknown and repeated keys are refused: the signer meant something by them.
     pub fn parse(bytes: &[u8]) -> Result<Self, PayloadError> {
         if bytes.len() > MAX_PAYLOAD_CHARACTERS {
             return Err(PayloadError::TooLong);

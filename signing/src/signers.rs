@@ -120,7 +120,7 @@ impl Signers {
     }
 }
 
-/// Numbers the people. Whoever shares a name or a key with somebody is the same person, also through others: nobody can approve
+/// Numbers the people. Lines that share a name or a key are the same person, also through others: nobody can approve
 /// their own command with a second line. Returns how many there are.
 fn tell_apart(all: &mut [Signer]) -> usize {
     let mut groups = Groups::default();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_shares_a_name_or_a_key_is_one_person() {
+    fn lines_that_share_a_name_or_a_key_are_one_person() {
         let two_names = format!("ada {ED25519}\nben {ED25519}\n");
         let two_keys = format!("ada {ED25519}\nada {OTHER}\n");
         let through_another = format!("ada {ED25519}\nben {OTHER}\nada,ben {OTHER}\n");

@@ -58,6 +58,20 @@ pub enum Reason {
 }
 
 impl Reason {
+    pub const ALL: [Self; 6] = [
+        Self::NotSigned,
+        Self::UnknownSigner,
+        Self::WrongServer,
+        Self::Expired,
+        Self::Replayed,
+        Self::NotEnoughApprovals,
+    ];
+
+    /// The reason of this name.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.name() == name)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::NotSigned => "not_signed",

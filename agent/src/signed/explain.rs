@@ -97,7 +97,7 @@ fn check_policy(path: &Path) -> Result<Answer, ExplainError> {
 /// What the policy means, one sentence or two a line.
 fn lines(policy: &Policy, demands: Option<&Demands>) -> Vec<String> {
     let mut lines = vec![
-        "Whoever controls the service, or signs in to it with the rights, can do this here:".to_owned(),
+        "An attacker who controls the service, or an account that has the rights, can do this here:".to_owned(),
         commands(policy.commands).to_owned(),
         terminal(policy.terminal).to_owned(),
         containers(policy.docker).to_owned(),
@@ -133,7 +133,7 @@ fn terminal(switch: Switch) -> &'static str {
     match switch {
         Switch::Off => "Terminal: none.",
         Switch::Signed => {
-            "Terminal: open one that signers have signed. While it is open, whoever controls the service can type in it."
+            "Terminal: open one that signers have signed. While it is open, an attacker who controls the service can type in it."
         }
         Switch::On => "Terminal: open one, as the user of the agent.",
     }

@@ -92,7 +92,7 @@ impl Gate {
 }
 
 impl Inner {
-    /// Keeps the payload's nonce, on the disk, before anything runs. An order that cannot be kept cannot be told from its copy.
+    /// Keeps the payload's nonce, on the disk, before anything runs. Without the record, an order and its copy look the same.
     fn use_once(&self, payload: &Payload, id: Uuid, now: Timestamp) -> Result<(), RequestError> {
         let unkept = |why: &str| {
             let detail =
