@@ -1,6 +1,7 @@
 //! What an operator does on the command line, with or without a running service.
 
 pub mod import;
+pub mod signatures;
 pub mod users;
 
 use std::io::{self, ErrorKind};
@@ -10,7 +11,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use secrecy::SecretString;
 
-use crate::audit::chain::{Broken, Expectation, Head, Verifier};
+use crate::audit::chain::{Broken, Expectation, Head, Record, Verifier};
 use crate::audit::{Actor, Entry, action};
 use crate::auth::password::{Asker, PasswordError, Passwords};
 use crate::cluster::members::EnterError;
@@ -37,6 +38,10 @@ pub enum AdminError {
     Exists(String),
     #[error("the audit log is broken: {0}")]
     AuditBroken(#[from] Broken),
+    #[error("{0} entries of the audit log claim signatures that nobody made for them")]
+    Forged(usize),
+    #[error("cannot read the signers {path}: {detail}")]
+    Signers { path: String, detail: String },
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -108,15 +113,23 @@ pub async fn reset_second_factor(config: &Config, name: &str) -> Result<SecondFa
 }
 
 /// Verifies the audit log from its first entry to its last, also while a service adds to it. Returns the last entry's
-/// number and hash.
-pub async fn verify_audit(config: &Config, expected: Option<Expectation>) -> Result<Head, AdminError> {
+/// number and hash; `visit` sees each entry that is intact.
+pub async fn verify_audit(
+    config: &Config,
+    expected: Option<Expectation>,
+    visit: impl FnMut(&Record),
+) -> Result<Head, AdminError> {
     let store = open_filled(config).await?;
-    let verified = walk_audit(&store, expected).await;
+    let verified = walk_audit(&store, expected, visit).await;
     store.close().await;
     verified
 }
 
-async fn walk_audit(store: &Store, expected: Option<Expectation>) -> Result<Head, AdminError> {
+async fn walk_audit(
+    store: &Store,
+    expected: Option<Expectation>,
+    mut visit: impl FnMut(&Record),
+) -> Result<Head, AdminError> {
     let mut verifier = Verifier::new(expected);
     loop {
         // Read before the entries: entries that are added later come after this head, and the next round verifies them.
@@ -127,6 +140,7 @@ async fn walk_audit(store: &Store, expected: Option<Expectation>) -> Result<Head
         }
         for record in &records {
             verifier.take(record)?;
+            visit(record);
         }
     }
 }

@@ -323,6 +323,10 @@ pub struct VerifyArgs {
     /// Number of that entry
     #[arg(long, value_name = "N", requires = "expect_hash", value_parser = whole::<i64>(1, i64::MAX.unsigned_abs()))]
     pub expect_seq: Option<i64>,
+    /// File of allowed signers, as the agents have it: list each command with who signed it, and fail if an entry was forged or
+    /// altered
+    #[arg(long, value_name = "FILE")]
+    pub signatures: Option<PathBuf>,
     #[command(flatten)]
     pub data: DataArgs,
 }

@@ -2,9 +2,11 @@
 
 use std::future::Future;
 use std::io::{ErrorKind, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use signalbox::admin::AdminError;
+use signalbox::admin::signatures::{Order, Proof, order_of};
 use signalbox::audit::chain::hex;
 use signalbox::cli::{
     AdminArgs, AuditCommand, BackupArgs, Cli, Command, DemoArgs, HealthArgs, ImportCommand, InviteArgs, ListUsersArgs,
@@ -14,6 +16,7 @@ use signalbox::health::{self, HealthError};
 use signalbox::startup::Application;
 use signalbox::store::AccountPatch;
 use signalbox::{admin, demo, http, observe, startup};
+use signalbox_signing::Signers;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Returns memory after a fleet has gone; the system's allocator keeps it (figures in bench/README.md).
@@ -61,7 +64,7 @@ fn failed(problem: &str, code: u8) -> ExitCode {
 fn exit_code(error: &anyhow::Error) -> u8 {
     let is_unwell = error.downcast_ref::<HealthError>().is_some_and(|error| !error.is_misconfigured());
     match error.downcast_ref() {
-        Some(AdminError::AuditBroken(_)) => EXIT_BROKEN,
+        Some(AdminError::AuditBroken(_) | AdminError::Forged(_)) => EXIT_BROKEN,
         _ if is_unwell => EXIT_BROKEN,
         _ => EXIT_MISCONFIGURED,
     }
@@ -193,8 +196,25 @@ async fn reset_second_factor(args: UserArgs) -> anyhow::Result<()> {
 
 async fn verify_audit(args: VerifyArgs) -> anyhow::Result<()> {
     observe::init_logs(&args.data.log, args.data.log_format)?;
-    let head = admin::verify_audit(&args.data.config(), args.expectation()).await?;
+    let signers = args.signatures.as_deref().map(read_signers).transpose()?;
+    let (mut orders, mut forged) = (Vec::new(), 0);
+    let head = admin::verify_audit(&args.data.config(), args.expectation(), |record| {
+        let order = signers.as_ref().and_then(|signers| order_of(record, signers));
+        forged += usize::from(matches!(&order, Some(Order { proof: Proof::Wrong(_), .. })));
+        orders.extend(order.map(|order| order.line));
+    })
+    .await?;
+    orders.iter().try_for_each(|line| say(line))?;
+    if forged > 0 {
+        return Err(AdminError::Forged(forged).into());
+    }
     say(&format!("audit log is whole: {} entries, last hash {}", head.seq, hex(&head.hash)))
+}
+
+fn read_signers(path: &Path) -> Result<Signers, AdminError> {
+    let unreadable = |detail: String| AdminError::Signers { path: path.display().to_string(), detail };
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+    Signers::parse(&text).map_err(|error| unreadable(error.to_string()))
 }
 
 /// Prints a line to standard output, where people and scripts wait for it.

@@ -1,6 +1,7 @@
 //! The command line and the environment.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Parser;
 
@@ -10,6 +11,7 @@ use crate::environment::{self, Names, UnknownVariable};
 use crate::policy::{DockerAccess, Policy, PolicyError, Switch};
 use crate::proxy::{Proxy, ProxyError};
 use crate::secret_file::{self, SecretFileError};
+use crate::signed::{Demands, DemandsError};
 use crate::url::ServiceUrl;
 
 /// Heading of `--help`, and of a table in docs/reference/flags.md.
@@ -119,6 +121,8 @@ pub enum CliError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    #[error(transparent)]
+    Demands(#[from] DemandsError),
     #[error("no key is given: use --key-file or --key")]
     NoKey,
     #[error("--key-file {}: {source}", .path.display())]
@@ -150,6 +154,7 @@ impl Cli {
         let live = if self.live == Switch::On { LiveSamples::default() } else { LiveSamples::Off };
         let key = self.read_key()?;
         let policy = self.read_policy()?;
+        let demands = self.policy.as_deref().map(|path| Demands::read(path, &policy)).transpose()?.flatten();
         let state_dir = self.state_dir.or_else(default_state_dir).ok_or(CliError::NoStateDir)?;
         let proxy = Proxy::of_environment(&self.url, |name| std::env::var(name).ok())?;
         Ok(Config {
@@ -161,6 +166,7 @@ impl Cli {
             state_dir: Some(state_dir),
             ca_file: self.ca_file,
             policy,
+            demands: demands.map(Arc::new),
             ..Config::default()
         })
     }
@@ -195,6 +201,7 @@ impl Cli {
             logs: self.logs.unwrap_or_default(),
             log_paths: self.log_path.clone(),
             terminal: self.terminal.unwrap_or_default(),
+            ..Policy::default()
         })
     }
 }

@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::policy::Policy;
 use crate::proxy::Proxy;
+use crate::signed::Demands;
 use crate::url::{ServiceUrl, UrlError};
 
 /// The fastest and the slowest useful sampling: below, the reading itself would show in the figures.
@@ -26,6 +28,8 @@ pub struct Config {
     /// The only trusted certificate authority, in PEM. None trusts those of the system.
     pub ca_file: Option<PathBuf>,
     pub policy: Policy,
+    /// What the policy's `signed` demands. Without it nothing that needs a signature is permitted.
+    pub demands: Option<Arc<Demands>>,
     pub roots: Roots,
     pub limits: BufferLimits,
     pub timing: Timing,

@@ -3,6 +3,7 @@
 use crate::commands::Commands;
 use crate::config::Config;
 use crate::live::Live;
+use crate::signed::Gate;
 use crate::state::StateDir;
 use crate::terminal::Terminals;
 
@@ -15,10 +16,10 @@ pub struct Controls {
 
 impl Controls {
     /// Adds what an earlier run of the agent left.
-    pub fn open(config: &Config, state: Option<StateDir>) -> Self {
+    pub fn open(config: &Config, state: Option<StateDir>, gate: Gate) -> Self {
         Self {
-            commands: Commands::open(config, state),
-            terminals: Terminals::new(config),
+            commands: Commands::open(config, state, gate.clone()),
+            terminals: Terminals::new(config, gate),
             live: Live::new(config.live.shortest(config.interval)),
         }
     }

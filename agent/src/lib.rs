@@ -10,7 +10,7 @@
 //! of agents can run in one process.
 //!
 //! The machine's owner decides in [`policy`] what the service may do with the machine: [`commands`] runs shell commands,
-//! [`terminal`] opens terminals, [`requests`] answers questions.
+//! [`terminal`] opens terminals, [`requests`] answers questions. What they may do with a signature only, [`signed`] decides.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("signalbox-agent reads Linux' /proc and /sys and runs on Linux only");
@@ -43,6 +43,7 @@ mod proxy;
 mod requests;
 mod sampler;
 pub mod secret_file;
+pub mod signed;
 mod source;
 mod state;
 mod streams;
@@ -68,6 +69,7 @@ use docker::{Docker, RunningContainers};
 use events::Events;
 use policy::{DockerAccess, Policy};
 use signalbox_protocol::agent::AgentInfo;
+use signed::Gate;
 use state::StateDir;
 use tokio::sync::watch;
 
@@ -76,9 +78,11 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()> + Send) -> E
     let running = RunningContainers::default();
     let machine = Machine::new(&config, running.clone());
     let info = info::read(&config.roots, &config.policy);
-    let (docker, events) = (Docker::new(&config.policy), Events::default());
+    let state = config.state_dir.as_deref().map(StateDir::new);
+    let gate = Gate::open(&config, state.clone());
+    let (docker, events) = (Docker::new(&config.policy, gate.clone()), Events::default());
     tokio::select! {
-        exit = run_agent(config, info, machine, docker.clone(), events.clone(), shutdown) => exit,
+        exit = run_agent(config, info, machine, Own { state, gate, docker: docker.clone() }, events.clone(), shutdown) => exit,
         () = docker.watch(&events, &running) => Exit::Stopped,
     }
 }
@@ -91,24 +95,33 @@ pub async fn run_with(
     shutdown: impl Future<Output = ()> + Send,
 ) -> Exit {
     // This machine's containers are not those of a simulated one.
-    let docker = Docker::new(&Policy { docker: DockerAccess::Off, ..Policy::default() });
-    run_agent(config, info, source, docker, Events::default(), shutdown).await
+    let state = config.state_dir.as_deref().map(StateDir::new);
+    let gate = Gate::open(&config, state.clone());
+    let docker = Docker::new(&Policy { docker: DockerAccess::Off, ..Policy::default() }, gate.clone());
+    run_agent(config, info, source, Own { state, gate, docker }, Events::default(), shutdown).await
+}
+
+/// What one agent's parts share.
+struct Own {
+    state: Option<StateDir>,
+    gate: Gate,
+    docker: Docker,
 }
 
 async fn run_agent(
     config: Config,
     info: AgentInfo,
     source: impl Source,
-    docker: Docker,
+    own: Own,
     events: Events,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Exit {
-    let state = config.state_dir.as_deref().map(StateDir::new);
+    let Own { state, gate, docker } = own;
     let backlog = match Backlog::open(&config, state.clone(), source.catalog()) {
         Ok(backlog) => backlog,
         Err(error) => return Exit::Misconfigured(error.to_string()),
     };
-    let controls = Controls::open(&config, state);
+    let controls = Controls::open(&config, state, gate);
     let (interval, intervals) = watch::channel(config.interval);
     let connector = match Connector::new(config, info, interval, docker, events) {
         Ok(connector) => connector,

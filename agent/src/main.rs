@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use clap::Parser;
 use signalbox_agent::cli::{Cli, LogFormat, LogLevel};
+use signalbox_agent::signed::explain::Owner;
 use signalbox_agent::{Config, Exit};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -14,6 +16,10 @@ use tracing_subscriber::util::SubscriberInitExt;
 const BLOCKING_THREADS: usize = 4;
 
 fn main() -> ExitCode {
+    let first = std::env::args().nth(1);
+    if Owner::is_asked(first.as_deref()) {
+        return explain();
+    }
     let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => return misconfigured(&first_paragraph(&error.to_string())),
@@ -28,6 +34,25 @@ fn main() -> ExitCode {
     start_log(cli.log, cli.log_format);
     match cli.into_config() {
         Ok(config) => run(config),
+        Err(error) => misconfigured(&error.to_string()),
+    }
+}
+
+/// Answers a question of the machine's owner: exit code 0 for a good answer, 1 for a bad one.
+fn explain() -> ExitCode {
+    let owner = match Owner::try_parse() {
+        Ok(owner) => owner,
+        Err(error) if error.use_stderr() => return misconfigured(&first_paragraph(&error.to_string())),
+        Err(help) => {
+            let _ = help.print();
+            return ExitCode::SUCCESS;
+        }
+    };
+    match owner.answer() {
+        Ok(answer) => {
+            let _ = std::io::stdout().write_all(answer.text.as_bytes());
+            if answer.is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
         Err(error) => misconfigured(&error.to_string()),
     }
 }

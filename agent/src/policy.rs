@@ -8,6 +8,7 @@ use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::docker::socket_of;
+use crate::signed;
 
 /// The owner's decisions. Everything that could change the machine is off by default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +17,7 @@ pub struct Policy {
     /// May the agent name the processes that use the most, with their users? Never their arguments.
     pub processes: Switch,
     /// May the service run shell commands here?
+    #[serde(deserialize_with = "switch_or_signed")]
     pub commands: Switch,
     pub docker: DockerAccess,
     /// The container engine's address; none for the one that is found.
@@ -25,7 +27,20 @@ pub struct Policy {
     /// The files, or directories of files, that may be read as logs.
     pub log_paths: Vec<PathBuf>,
     /// May the service open an interactive terminal here?
+    #[serde(deserialize_with = "switch_or_signed")]
     pub terminal: Switch,
+    /// What those who sign commands call this server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The file with those whose signatures count, in OpenSSH's format of allowed signers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signers: Option<PathBuf>,
+    /// How many different people have to sign; one if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approvals: Option<u32>,
+    /// Commands that run without a signature, and without a shell; `*` is one word.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
 }
 
 impl Default for Policy {
@@ -38,6 +53,10 @@ impl Default for Policy {
             logs: Switch::default(),
             log_paths: Vec::new(),
             terminal: Switch::default(),
+            name: None,
+            signers: None,
+            approvals: None,
+            allow: Vec::new(),
         }
     }
 }
@@ -47,6 +66,9 @@ impl Default for Policy {
 pub enum Switch {
     #[default]
     Off,
+    /// Only what this server's signers have signed. Of commands and terminals.
+    #[value(skip)]
+    Signed,
     On,
 }
 
@@ -58,6 +80,9 @@ pub enum DockerAccess {
     /// List them, read their metrics and logs.
     #[default]
     Read,
+    /// Also what this server's signers have signed.
+    #[value(skip)]
+    Signed,
     /// Also start, stop, restart and pause them.
     Control,
 }
@@ -71,10 +96,18 @@ impl<'de> Deserialize<'de> for Switch {
 
 impl<'de> Deserialize<'de> for DockerAccess {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let words: Words<Self> =
-            Words { all: &["off", "read", "control"], values: &[Self::Off, Self::Read, Self::Control] };
+        let words: Words<Self> = Words {
+            all: &["off", "read", "signed", "control"],
+            values: &[Self::Off, Self::Read, Self::Signed, Self::Control],
+        };
         deserializer.deserialize_any(words)
     }
+}
+
+fn switch_or_signed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Switch, D::Error> {
+    let words: Words<Switch> =
+        Words { all: &["off", "signed", "on"], values: &[Switch::Off, Switch::Signed, Switch::On] };
+    deserializer.deserialize_any(words)
 }
 
 /// Reads one of several words. A value that is not a TOML string, such as `true`, is refused with the words in the quotes that
@@ -122,10 +155,16 @@ impl Policy {
         if let Some(address) = &policy.docker_host {
             socket_of(address).map_err(|error| format!("docker_host: {error}"))?;
         }
-        match policy.log_paths.iter().find(|path| !path.is_absolute()) {
-            Some(path) => Err(format!("log_paths: `{}` is not an absolute path", path.display())),
-            None => Ok(policy),
+        if let Some(path) = policy.log_paths.iter().find(|path| !path.is_absolute()) {
+            return Err(format!("log_paths: `{}` is not an absolute path", path.display()));
         }
+        signed::check(&policy)?;
+        Ok(policy)
+    }
+
+    /// Whether anything needs a signature.
+    pub fn asks_for_signatures(&self) -> bool {
+        self.commands == Switch::Signed || self.terminal == Switch::Signed || self.docker == DockerAccess::Signed
     }
 
     /// What the agent reports as its capabilities: permitted here, and part of this build.
@@ -133,10 +172,15 @@ impl Policy {
         let processes = (self.processes == Switch::On).then_some("processes");
         let logs = (self.logs == Switch::On).then_some("logs");
         let docker = (self.docker >= DockerAccess::Read).then_some("docker");
-        let docker_control = (self.docker >= DockerAccess::Control).then_some("docker_control");
-        let commands = (self.commands == Switch::On).then_some("commands");
-        let terminal = (self.terminal == Switch::On).then_some("terminal");
-        let allowed = [processes, docker, docker_control, commands, logs, terminal].into_iter().flatten();
+        let docker_control = (self.docker >= DockerAccess::Signed).then_some("docker_control");
+        let commands = (self.commands != Switch::Off).then_some("commands");
+        let terminal = (self.terminal != Switch::Off).then_some("terminal");
+        let signed_docker = (self.docker == DockerAccess::Signed).then_some("docker_signed");
+        let signed_commands = (self.commands == Switch::Signed).then_some("commands_signed");
+        let signed_terminal = (self.terminal == Switch::Signed).then_some("terminal_signed");
+        let permitted = [processes, docker, docker_control, commands, logs, terminal];
+        let signed = [signed_docker, signed_commands, signed_terminal];
+        let allowed = permitted.into_iter().chain(signed).flatten();
         ["metrics"].into_iter().chain(allowed).map(str::to_owned).collect()
     }
 }
@@ -161,6 +205,7 @@ mod tests {
             logs: Switch::Off,
             log_paths: Vec::new(),
             terminal: Switch::Off,
+            ..Policy::default()
         };
 
         assert_eq!(Policy::parse(""), Ok(expected.clone()));
@@ -187,6 +232,7 @@ mod tests {
             logs: Switch::On,
             log_paths: vec!["/var/log/nginx".into(), "/srv/app.log".into()],
             terminal: Switch::On,
+            ..Policy::default()
         };
         assert_eq!(Policy::parse(text), Ok(expected));
     }
@@ -221,14 +267,17 @@ mod tests {
     fn a_bad_value_is_named_with_its_choices() {
         let refusal = Policy::parse("docker = \"maybe\"").unwrap_err();
 
-        assert_eq!(refusal, "line 1: unknown variant `maybe`, expected one of `off`, `read`, `control`");
+        assert_eq!(refusal, "line 1: unknown variant `maybe`, expected one of `off`, `read`, `signed`, `control`");
     }
 
     #[test]
     fn the_error_of_a_value_without_quotes_names_the_words_there_are() {
         let cases = [
-            ("commands = true", "line 1: invalid type: boolean `true`, expected one of \"off\", \"on\""),
-            ("\ndocker = 1", "line 2: invalid type: integer `1`, expected one of \"off\", \"read\", \"control\""),
+            ("commands = true", "line 1: invalid type: boolean `true`, expected one of \"off\", \"signed\", \"on\""),
+            (
+                "\ndocker = 1",
+                "line 2: invalid type: integer `1`, expected one of \"off\", \"read\", \"signed\", \"control\"",
+            ),
         ];
 
         for (text, expected) in cases {

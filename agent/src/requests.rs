@@ -147,7 +147,7 @@ mod tests {
     async fn an_agent_describes_itself_and_its_policy() {
         let policy = Policy { logs: Switch::On, log_paths: vec!["/var/log".into()], ..Policy::default() };
         let info = AgentInfo { version: "1".into(), ..AgentInfo::default() };
-        let docker = Docker::new(&policy);
+        let docker = Docker::new(&policy, crate::signed::Gate::default());
         let logs = Logs::new(policy.clone(), docker.clone(), Roots::default());
         let methods = AgentMethods { info: info.clone(), policy, logs, docker };
         let mut requests = Requests::new(methods);

@@ -25,6 +25,9 @@ pub struct Model {
     /// Only while the command waits for its turn in a batch.
     #[sea_orm(column_type = "Text", nullable)]
     pub stdin: Option<String>,
+    /// What operators signed for it, as JSON.
+    #[sea_orm(column_type = "Text", nullable)]
+    pub signed: Option<String>,
     pub timeout_seconds: i32,
     pub status: String,
     pub exit_code: Option<i32>,

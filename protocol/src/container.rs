@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 use crate::agent::LogLine;
+use crate::signed::Signed;
 use crate::text::clean;
 pub use question::*;
 
@@ -50,12 +51,15 @@ pub struct ContainerParams {
     /// How long the container may take to stop on its own before the engine kills it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
+    /// What operators signed for it. A server whose policy says `signed` changes no container without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Signed>,
 }
 
 impl ContainerParams {
     /// Parameters with nothing but the container's name.
     pub fn of(container_id: String) -> Self {
-        Self { container_id, timeout_seconds: None }
+        Self { container_id, timeout_seconds: None, signed: None }
     }
 }
 

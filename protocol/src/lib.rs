@@ -9,6 +9,7 @@
 //! - [`frontend`]: what the service and dashboards say to each other
 //! - [`sample`]: one reading of one server, and what makes it valid
 //! - [`series`]: what an agent measures beyond the fields of a sample
+//! - [`signed`]: what operators have signed
 //! - [`traffic`]: which interfaces of a sample make up the machine's traffic
 //! - [`codec`]: JSON and MessagePack, and how a reader treats a message that it does not understand
 //! - [`text`]: which characters a name may have
@@ -25,6 +26,7 @@ pub mod container;
 pub mod frontend;
 pub mod sample;
 pub mod series;
+pub mod signed;
 pub mod text;
 pub mod timestamp;
 pub mod traffic;

@@ -5,6 +5,7 @@ use signalbox_protocol::agent::{AgentMessage, AuthResponse, LogLine, LogLines, L
 use signalbox_protocol::frontend::FeedMessage;
 use signalbox_protocol::sample::Unread;
 use signalbox_protocol::series::{SeriesDescription, SeriesKind, Unit};
+use signalbox_protocol::signed::Signature;
 use signalbox_protocol::{Decoded, Encoding, Sample, Timestamp};
 use uuid::Uuid;
 
@@ -34,6 +35,26 @@ fn unread_entries_are_sent_beside_the_lists_that_lack_them() {
     assert_eq!(written["unread"], json!([{"list": "disk_usage", "name": "/mnt/nas"}, {"list": "temperatures"}]));
     assert_eq!(serde_json::from_value::<Sample>(written).unwrap().unread, unread);
     assert_eq!(serde_json::to_value(Sample::default()).unwrap().get("unread"), None);
+}
+
+#[test]
+fn what_is_signed_has_this_form_in_both_encodings_and_an_unknown_kind_is_read() {
+    let written = json!({"type": "execute", "data": {
+        "command_id": Uuid::nil(), "command": "true", "stdin": null, "timeout_seconds": 60,
+        "signed": {"payload": "e30=", "signatures": [
+            {"type": "sshsig", "signature": "text"},
+            {"type": "webauthn", "client_data_json": "a", "authenticator_data": "b", "signature": "c"},
+        ]},
+    }});
+    let message: ServiceMessage = serde_json::from_value(written.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&message).unwrap(), written);
+    let packed = Encoding::MessagePack.encode(&message).unwrap();
+    assert_eq!(Encoding::MessagePack.decode::<ServiceMessage>(&packed).unwrap(), Decoded::Known(message));
+
+    let mut newer = written;
+    newer["data"]["signed"]["signatures"][1] = json!({"type": "pgp", "armored": "x"});
+    let ServiceMessage::Execute(execute) = serde_json::from_value(newer).unwrap() else { panic!("an order") };
+    assert_eq!(execute.signed.unwrap().signatures[1], Signature::Unknown);
 }
 
 #[test]

@@ -94,7 +94,7 @@ async fn move_and_verify(import: &Import, new: &Store) -> Result<Moved, AdminErr
     import.move_rows().await?;
     let tables = import.verify().await?;
     import.finish().await?;
-    let audit = match walk_audit(new, None).await {
+    let audit = match walk_audit(new, None, |_| ()).await {
         Ok(head) => Ok(head),
         Err(AdminError::AuditBroken(broken)) => Err(broken),
         Err(error) => return Err(error),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dashmap::{DashMap, Entry as Slot};
+use signalbox_protocol::signed::Signed;
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -37,6 +38,8 @@ pub struct NewBatch {
     pub servers: Vec<BatchServer>,
     pub command: String,
     pub stdin: Option<String>,
+    /// What operators signed for all its servers.
+    pub signed: Option<Signed>,
     pub timeout_seconds: u32,
     /// How many servers run it at the same time.
     pub concurrency: u16,
@@ -135,6 +138,7 @@ impl Batches {
             actor: new.actor.clone(),
             command: new.command.clone(),
             stdin: new.stdin.clone(),
+            signed: new.signed.clone(),
             timeout_seconds: new.timeout_seconds,
         };
         let rows: Vec<Command> =

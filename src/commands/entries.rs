@@ -1,6 +1,7 @@
 //! The audit log's entries for commands: one when a command is about to be sent, and one when it has ended.
 
 use serde_json::json;
+use signalbox_protocol::signed::Signed;
 
 use super::JobStatus;
 use crate::audit::{Actor, Entry, Outcome, action};
@@ -8,7 +9,10 @@ use crate::store::{Command, CommandBatch, CommandEnd};
 
 /// A command is about to be sent.
 pub fn started(row: &Command) -> Entry {
-    let detail = json!({ "command": row.command, "batch_id": row.batch_id });
+    let mut detail = json!({ "command": row.command, "batch_id": row.batch_id });
+    if let Some(signed) = signed(row) {
+        detail["signed"] = json!(signed);
+    }
     of(row).outcome(Outcome::Started).detail(detail)
 }
 
@@ -48,6 +52,11 @@ pub fn actor(row: &Command) -> Actor {
         login_id: row.login_id,
         address: row.address.clone(),
     }
+}
+
+/// Returns what operators signed for a command.
+pub fn signed(row: &Command) -> Option<Signed> {
+    row.signed.as_deref().and_then(|text| serde_json::from_str(text).ok())
 }
 
 fn of(row: &Command) -> Entry {

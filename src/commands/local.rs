@@ -59,6 +59,7 @@ impl LocalJobs {
             stdin,
             timeout_seconds: u32::try_from(job.row.timeout_seconds).unwrap_or_default(),
             by: Some(entries::actor(&job.row).to_string()),
+            signed: entries::signed(&job.row),
         };
         self.here.execute(job.row.server_id, execute).await
     }

@@ -1,6 +1,7 @@
 //! A new command, before it is stored.
 
 use signalbox_protocol::Timestamp;
+use signalbox_protocol::signed::Signed;
 use uuid::Uuid;
 
 use super::JobStatus;
@@ -16,6 +17,8 @@ pub struct NewJob {
     pub actor: Actor,
     pub command: String,
     pub stdin: Option<String>,
+    /// What operators signed for it, which only the agent judges.
+    pub signed: Option<Signed>,
     pub timeout_seconds: u32,
 }
 
@@ -33,6 +36,7 @@ impl NewJob {
             command: self.command,
             // Not stored for a command that is sent now: it is not needed any more, and may be a secret.
             stdin: self.stdin.filter(|_| status == JobStatus::Queued),
+            signed: self.signed.and_then(|signed| serde_json::to_string(&signed).ok()),
             timeout_seconds: i32::try_from(self.timeout_seconds).unwrap_or(i32::MAX),
             status: status.name().to_owned(),
             exit_code: None,

@@ -201,7 +201,7 @@ mod tests {
     fn row() -> Command {
         let actor = Actor::command_line();
         let (server_id, owner_id, command) = (Uuid::now_v7(), Uuid::nil(), "make".to_owned());
-        NewJob { server_id, owner_id, actor, command, stdin: None, timeout_seconds: 60 }.into_row(
+        NewJob { server_id, owner_id, actor, command, stdin: None, signed: None, timeout_seconds: 60 }.into_row(
             JobStatus::Running,
             None,
             Timestamp::now(),

@@ -230,6 +230,7 @@ mod tests {
             actor: Actor::command_line(),
             command: "make".to_owned(),
             stdin: None,
+            signed: None,
             timeout_seconds: 60,
         };
         new.into_row(JobStatus::Running, None, at)

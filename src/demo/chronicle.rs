@@ -244,6 +244,7 @@ fn ended(
         address: by.address.clone(),
         command: command.to_owned(),
         stdin: None,
+        signed: None,
         timeout_seconds: 60,
         status: status.name().to_owned(),
         exit_code: Some(exit_code),

@@ -200,6 +200,11 @@ pub enum ApiError {
         code: ErrorCode,
         detail: Cow<'static, str>,
     },
+    /// An agent's refusal that says why a signature did not suffice.
+    NotSigned {
+        detail: String,
+        reason: String,
+    },
     /// A fault of the service: the body does not explain it, but the log does.
     Internal(String),
 }
@@ -221,7 +226,7 @@ impl ApiError {
     /// An agent's error: its own text with one of our codes.
     fn of_agent(error: RequestError) -> Self {
         let code = match error.code.as_str() {
-            "agent_refused" => ErrorCode::AgentRefused,
+            "agent_refused" => return Self::agent_refused(error),
             "agent_timeout" => ErrorCode::AgentTimeout,
             "agent_busy" => ErrorCode::Busy,
             "container_not_found" => return Self::code(ErrorCode::ContainerNotFound),
@@ -235,6 +240,14 @@ impl ApiError {
         Self::Refused { code, detail: detail.into() }
     }
 
+    /// An agent's refusal, with its reason where it has one.
+    pub fn agent_refused(error: RequestError) -> Self {
+        match error.reason {
+            Some(reason) => Self::NotSigned { detail: error.detail, reason },
+            None => Self::Refused { code: ErrorCode::AgentRefused, detail: error.detail.into() },
+        }
+    }
+
     pub fn internal(reason: impl fmt::Display) -> Self {
         Self::Internal(reason.to_string())
     }
@@ -245,6 +258,8 @@ struct ErrorBody<'a> {
     detail: &'a str,
     status_code: u16,
     code: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -258,6 +273,7 @@ impl fmt::Display for ApiError {
         match self {
             Self::Invalid(faults) => write!(f, "{} faults in the request", faults.0.len()),
             Self::Refused { detail, .. } => f.write_str(detail),
+            Self::NotSigned { detail, .. } => f.write_str(detail),
             Self::Internal(reason) => f.write_str(reason),
         }
     }
@@ -268,6 +284,7 @@ impl ResponseError for ApiError {
         match self {
             Self::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Refused { code, .. } => code.status(),
+            Self::NotSigned { .. } => ErrorCode::AgentRefused.status(),
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -281,14 +298,15 @@ impl ResponseError for ApiError {
         if status == StatusCode::SERVICE_UNAVAILABLE {
             response.insert_header((header::RETRY_AFTER, "2"));
         }
-        let (detail, code) = match self {
+        let (detail, code, reason) = match self {
             Self::Invalid(faults) => {
                 return response.json(InvalidBody { detail: &faults.0, status_code: status.as_u16() });
             }
-            Self::Refused { code, detail } => (detail.as_ref(), *code),
-            Self::Internal(_) => (ErrorCode::InternalError.parts().2, ErrorCode::InternalError),
+            Self::Refused { code, detail } => (detail.as_ref(), *code, None),
+            Self::NotSigned { detail, reason } => (detail.as_str(), ErrorCode::AgentRefused, Some(reason.as_str())),
+            Self::Internal(_) => (ErrorCode::InternalError.parts().2, ErrorCode::InternalError, None),
         };
-        response.json(ErrorBody { detail, status_code: status.as_u16(), code: code.name() })
+        response.json(ErrorBody { detail, status_code: status.as_u16(), code: code.name(), reason })
     }
 }
 

@@ -44,6 +44,7 @@ mod server_events;
 mod servers;
 mod service;
 mod sessions;
+mod signed_in;
 mod sockets;
 mod task;
 mod teams;

@@ -16,6 +16,7 @@ use super::extract::param::Whole;
 use super::extract::{bearer_token, check_recent, find_caller, parse_query};
 use super::logs::{WatchQuery, in_query};
 use super::origin::check_origin;
+use super::signed_in::{SignedText, expect_checked};
 use crate::auth::Caller;
 use crate::auth::access::{Action, Right, ServerAccess};
 use crate::commands::job::Job;
@@ -133,7 +134,11 @@ pub async fn terminal(
     // No terminal is opened for a request that cannot be upgraded.
     actix_http::ws::verify_handshake(request.head()).map_err(|error| not_an_upgrade(error.into()))?;
     let actor = pass.caller.at(client_address(&request, &state));
-    let opening = terminal::Opening { owner_id: access.owner_id(), actor, size: query.size() };
+    let (size, signed) = (query.size(), query.signed.map(|SignedText(signed)| signed));
+    if signed.is_some() {
+        expect_checked(&state, access.owner_id(), access.server_id(), "terminal_signed").await?;
+    }
+    let opening = terminal::Opening { owner_id: access.owner_id(), actor, size, signed };
     let live = LiveTerminal::start(&state.store, &state.registry, access.server_id(), opening)
         .await
         .map_err(ApiError::from)?;
@@ -147,6 +152,9 @@ struct TerminalQuery {
     columns: Option<Whole<1, MAX_CHARACTERS>>,
     #[deserr(default)]
     rows: Option<Whole<1, MAX_CHARACTERS>>,
+    /// What operators signed: JSON in base64url.
+    #[deserr(default)]
+    signed: Option<SignedText>,
 }
 
 impl TerminalQuery {

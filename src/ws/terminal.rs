@@ -10,10 +10,11 @@ use actix::{ActorFutureExt, AsyncContext, WrapFuture};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use signalbox_protocol::agent::{AgentMessage, ServiceMessage, TerminalSize, TerminalStart};
 use signalbox_protocol::close;
 use signalbox_protocol::frontend::FeedMessage;
+use signalbox_protocol::signed::Signed;
 use uuid::Uuid;
 
 use super::dashboard::{self, Context, Dashboard, Feature, Recognition, SocketAuth};
@@ -60,6 +61,8 @@ pub struct Opening {
     pub owner_id: Uuid,
     pub actor: Actor,
     pub size: TerminalSize,
+    /// What operators signed for it.
+    pub signed: Option<Signed>,
 }
 
 #[derive(Deserialize)]
@@ -81,12 +84,16 @@ impl LiveTerminal {
         server_id: Uuid,
         opening: Opening,
     ) -> Result<Self, StoreError> {
-        let Opening { owner_id, actor, size } = opening;
+        let Opening { owner_id, actor, size, signed } = opening;
         let stream_id = Uuid::now_v7();
         let by = Some(actor.to_string());
         let entry = Entry::new(action::TERMINAL_OPEN, owner_id, actor).on_server(server_id).target(stream_id);
-        store.record(entry.clone().outcome(Outcome::Started)).await?;
-        let start = TerminalStart { stream_id, size, credit: Some(CREDIT), by };
+        let started = match &signed {
+            Some(signed) => entry.clone().detail(json!({ "signed": signed })),
+            None => entry.clone(),
+        };
+        store.record(started.outcome(Outcome::Started)).await?;
+        let start = TerminalStart { stream_id, size, credit: Some(CREDIT), by, signed };
         let stream = registry.open_terminal(server_id, start).ok();
         let link = registry.link(server_id);
         Ok(Self { link, stream_id, stream, owed: 0, entry: Some(entry), store: store.clone() })

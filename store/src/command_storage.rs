@@ -14,7 +14,7 @@ const ROW_BYTES: i64 = 256;
 const AT_ONCE: u64 = 200;
 
 /// The bytes of a command's row. Neither database reads long values to determine their size in bytes.
-const OF_COMMAND: &str = "octet_length(command) + coalesce(octet_length(stdin), 0) + \
+const OF_COMMAND: &str = "octet_length(command) + coalesce(octet_length(stdin), 0) + coalesce(octet_length(signed), 0) + \
     coalesce(octet_length(output), 0) + coalesce(octet_length(output_parts), 0)";
 const OF_BATCH: &str = "octet_length(command)";
 

@@ -13,10 +13,17 @@ use blocks::{Block, all, documents, prose_of, read};
 use clap::CommandFactory;
 
 /// Blocks that nothing reads, by a line of each, and why not.
-const FOR_PEOPLE: [(&str, &str, &str); 3] = [
+const FOR_PEOPLE: [(&str, &str, &str); 6] = [
     ("CONTRIBUTING.md", "make check    ruled-out words", "two commands with what they do, in columns"),
     ("docs/guides/signalboxctl.md", "$ signalboxctl login", "a recorded session, with what the program printed"),
     ("docs/operate/instances.md", "load balancer ──HTTP──", "a drawing"),
+    ("docs/guides/signed-commands.md", "ada@example.org ssh-ed25519", "a file of ssh-keygen, with keys cut short"),
+    (
+        "docs/guides/signed-commands.md",
+        "\"servers\": [\"web-1\"",
+        "a payload, which the tests of agent/tests/signed make",
+    ),
+    ("docs/guides/signed-commands.md", "ssh-keygen -Y sign", "programs of others"),
 ];
 
 /// Flags that documents name in their sentences, and that are neither of our programs nor of install.sh.

@@ -5,6 +5,7 @@ mod hostile;
 mod live;
 mod runs;
 mod seized;
+mod signed;
 mod terminal;
 
 use serde_json::Value;

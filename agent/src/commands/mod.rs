@@ -32,11 +32,12 @@ use uuid::Uuid;
 use crate::config::Config;
 use crate::policy::Switch;
 use crate::process::{Identity, terminate};
+use crate::signed::{Asked, Gate};
 use crate::state::StateDir;
 use job_table::{Job, JobTable};
 use journal::RecoveredJob;
 use records::{Left, Records};
-use shell::{End, GRACE, Shell};
+use shell::{End, GRACE, Program, Shell};
 pub use uplink::Uplink;
 
 /// The time that commands have to end on their own when the agent ends, which takes less than 2 s in total.
@@ -58,6 +59,7 @@ pub struct Commands {
 
 struct Shared {
     policy: Switch,
+    gate: Gate,
     proc: PathBuf,
     records: Records,
     /// Locked for the length of one call, never across an await.
@@ -71,12 +73,13 @@ struct Shared {
 
 impl Commands {
     /// Adds what an earlier run of the agent left in the state directory: at once, or when its disk responds.
-    pub fn open(config: &Config, state: Option<StateDir>) -> Self {
+    pub fn open(config: &Config, state: Option<StateDir>, gate: Gate) -> Self {
         let proc = config.roots.proc.clone();
         let (records, left) = Records::open(state, &proc);
         let commands = Self {
             shared: Arc::new(Shared {
                 policy: config.policy.commands,
+                gate,
                 proc,
                 records,
                 held: Mutex::default(),
@@ -152,15 +155,14 @@ impl Commands {
     }
 
     fn start(&self, execute: Execute) -> Result<(), RequestError> {
-        // The only check: nothing runs unless the machine's owner has permitted it, for any caller.
-        if self.shared.policy != Switch::On {
-            return Err(RequestError::new("agent_refused", "this agent runs no commands"));
-        }
+        // Before the signature is used up.
         self.lock().admit()?;
-        let Execute { command_id, command, stdin, timeout_seconds, by: _ } = execute;
+        let words = self.permit(&execute)?;
+        let Execute { command_id, command, stdin, timeout_seconds, by: _, signed: _ } = execute;
         self.shared.records.begin(command_id);
         let began = Instant::now();
-        let shell = Shell::start(&command, stdin, &self.shared.proc).map_err(|error| {
+        let program = words.as_deref().map_or(Program::Shell(&command), Program::Words);
+        let shell = Shell::start(program, stdin, &self.shared.proc).map_err(|error| {
             self.forget(command_id);
             RequestError::new("agent_error", &format!("cannot start the shell: {error}"))
         })?;
@@ -178,6 +180,26 @@ impl Commands {
             commands.finish(result(command_id, end, began.elapsed())).await;
         });
         Ok(())
+    }
+
+    /// The only check: nothing runs unless the machine's owner has permitted it, for any caller. Returns the words of a command
+    /// that runs without a shell.
+    fn permit(&self, execute: &Execute) -> Result<Option<Vec<String>>, RequestError> {
+        let Execute { command_id, command, stdin, timeout_seconds, signed, .. } = execute;
+        let (command, stdin) = (command.as_str(), stdin.as_deref());
+        match self.shared.policy {
+            Switch::Off => Err(RequestError::new("agent_refused", "this agent runs no commands")),
+            Switch::On => Ok(None),
+            Switch::Signed => {
+                if signed.is_none()
+                    && let Some(words) = self.shared.gate.allowed(command, stdin)
+                {
+                    return Ok(Some(words));
+                }
+                let asked = Asked::Command { command, stdin, timeout_seconds: *timeout_seconds };
+                self.shared.gate.permit(signed.as_ref(), asked, *command_id).map(|_| None)
+            }
+        }
     }
 
     /// Holds what an earlier run left.

@@ -51,12 +51,39 @@ enum First {
     Cancelled(Duration),
 }
 
+/// What a command starts.
+#[derive(Debug, Clone, Copy)]
+pub enum Program<'a> {
+    /// A text for the shell.
+    Shell(&'a str),
+    /// A program and its arguments, which nothing interprets.
+    Words(&'a [String]),
+}
+
+impl Program<'_> {
+    fn command(self) -> io::Result<Command> {
+        match self {
+            Self::Shell(text) => {
+                let mut shell = Command::new("/bin/sh");
+                shell.args(["-c", "--", text]);
+                Ok(shell)
+            }
+            Self::Words(words) => {
+                let (program, arguments) = words.split_first().ok_or(io::ErrorKind::NotFound)?;
+                let mut command = Command::new(program);
+                command.args(arguments);
+                Ok(command)
+            }
+        }
+    }
+}
+
 impl Shell {
     /// Starts a command.
-    pub fn start(command: &str, input: Option<String>, proc: &Path) -> io::Result<Self> {
-        let mut shell = Command::new("/bin/sh");
+    pub fn start(program: Program<'_>, input: Option<String>, proc: &Path) -> io::Result<Self> {
+        let mut shell = program.command()?;
         // A group and not a session, because that would need a fork of the whole agent instead of a vfork.
-        shell.args(["-c", "--", command]).process_group(0).current_dir("/");
+        shell.process_group(0).current_dir("/");
         shell.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         shell.stdout(Stdio::piped()).stderr(Stdio::piped());
         names_to_leave_out().for_each(|name| _ = shell.env_remove(name));
@@ -131,7 +158,7 @@ mod tests {
     /// Status, exit code, and the output of both streams.
     async fn run(command: &str, input: Option<&str>, limit: Duration) -> (End, String, String) {
         let (_never, cancel) = oneshot::channel();
-        let shell = Shell::start(command, input.map(str::to_owned), Path::new("/proc")).unwrap();
+        let shell = Shell::start(Program::Shell(command), input.map(str::to_owned), Path::new("/proc")).unwrap();
         let (mut out, mut err) = (String::new(), String::new());
         let keep = |stream: Stream, text: &str| match stream {
             Stream::Stdout => out.push_str(text),
@@ -212,7 +239,7 @@ mod tests {
         let (_never, cancel) = oneshot::channel();
 
         // Long enough for the first of it, on a machine under load.
-        let shell = Shell::start("yes", None, Path::new("/proc")).unwrap();
+        let shell = Shell::start(Program::Shell("yes"), None, Path::new("/proc")).unwrap();
         let end = shell.run(Duration::from_secs(2), cancel, |_, text| bytes += text.len()).await;
 
         assert_eq!(end, End { status: CommandStatus::TimedOut, exit_code: 124 });

@@ -32,6 +32,7 @@ use signalbox_protocol::container::{
     Acted, Container, ContainerDetail, ContainerLogs, ContainerParams, ListParams, LogsParams, STOP_SECONDS,
     VERB_SECONDS, is_container_name,
 };
+use uuid::Uuid;
 
 pub use address::{AddressError, socket_of};
 use engine::Engine;
@@ -41,6 +42,7 @@ use verb::{Change, Verb};
 pub use watch::{Running, RunningContainers};
 
 use crate::policy::{DockerAccess, Policy};
+use crate::signed::{Asked, Gate};
 
 /// The longest list of containers that fits into a message with room to spare.
 const MAX_LIST_BYTES: usize = 3 << 20;
@@ -49,13 +51,14 @@ const MAX_LIST_BYTES: usize = 3 << 20;
 #[derive(Clone)]
 pub struct Docker {
     access: DockerAccess,
+    gate: Gate,
     engine: Engine,
 }
 
 impl Docker {
     /// Does not ask the engine anything yet.
-    pub fn new(policy: &Policy) -> Self {
-        Self { access: policy.docker, engine: Engine::new(policy.docker_host.clone()) }
+    pub fn new(policy: &Policy, gate: Gate) -> Self {
+        Self { access: policy.docker, gate, engine: Engine::new(policy.docker_host.clone()) }
     }
 
     /// Starts a call. None for a method that is not on the list.
@@ -76,12 +79,16 @@ impl Docker {
 
     /// Whether the owner permits this.
     fn permit(&self, verb: Verb) -> Result<(), RequestError> {
-        if self.access >= verb.needs() {
+        // What needs a signature is asked for it once it is known what it is about.
+        let is_permitted = self.access >= verb.needs() || (self.access == DockerAccess::Signed && verb.is_signable());
+        if is_permitted {
             return Ok(());
         }
         let detail = match verb.needs() {
             DockerAccess::Control => "this agent does not let the service control containers",
-            DockerAccess::Read | DockerAccess::Off => "this agent does not let the service see containers",
+            DockerAccess::Signed | DockerAccess::Read | DockerAccess::Off => {
+                "this agent does not let the service see containers"
+            }
         };
         Err(RequestError::new("agent_refused", detail))
     }
@@ -92,8 +99,22 @@ impl Docker {
             Verb::Inspect => answer(&self.detail(&container(params)?.container_id).await?),
             Verb::Stats => answer(&stats::read(&self.engine, &container(params)?.container_id).await?),
             Verb::Logs => self.logs(parse(params)?).await,
-            Verb::Change(change) => answer(&self.change(change, &container(params)?, by).await?),
+            Verb::Change(change) => {
+                let params = container(params)?;
+                self.expect_signed(change, &params)?;
+                answer(&self.change(change, &params, by).await?)
+            }
         }
+    }
+
+    /// Where the owner's policy says `signed`, a change needs a signature for this container.
+    fn expect_signed(&self, change: Change, params: &ContainerParams) -> Result<(), RequestError> {
+        if self.access >= DockerAccess::Control {
+            return Ok(());
+        }
+        let action = format!("{} {}", change.name(), params.container_id);
+        let asked = Asked::Container { action: &action, timeout_seconds: params.timeout_seconds };
+        self.gate.permit(params.signed.as_ref(), asked, Uuid::nil()).map(|_| ())
     }
 
     async fn list(&self, params: ListParams) -> Result<Value, RequestError> {

@@ -41,6 +41,11 @@ impl Verb {
         })
     }
 
+    /// Whether a signature can permit it.
+    pub fn is_signable(self) -> bool {
+        matches!(self, Self::Change(_))
+    }
+
     /// What the owner must permit for it.
     pub fn needs(self) -> DockerAccess {
         match self {

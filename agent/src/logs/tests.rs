@@ -53,7 +53,7 @@ fn logs(dir: &TempDir) -> Logs {
         bin: dir.path().join("bin"),
         ..Roots::default()
     };
-    let docker = Docker::new(&policy);
+    let docker = Docker::new(&policy, crate::signed::Gate::default());
     Logs::new(policy, docker, roots)
 }
 
@@ -272,7 +272,7 @@ async fn a_file_is_searched_from_its_end() {
 async fn searches_obey_the_policy_too() {
     let dir = TempDir::new().unwrap();
     let policy = Policy { log_paths: vec![dir.path().into()], docker: DockerAccess::Off, ..Policy::default() };
-    let closed = Logs::new(policy.clone(), Docker::new(&policy), Roots::default());
+    let closed = Logs::new(policy.clone(), Docker::new(&policy, crate::signed::Gate::default()), Roots::default());
     let code = async |logs: Logs, params: Value| logs.query(params, None).await.unwrap_err().code;
 
     for source in ["system", "file", "container"] {

@@ -11,13 +11,16 @@ mod pty;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use signalbox_protocol::agent::{RequestError, Response, TerminalSize, TerminalStart};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::config::{Config, Roots};
 use crate::policy::Switch;
+use crate::signed::{Asked, Gate};
 use crate::streams::Streams;
 use console::Console;
 use login::Login;
@@ -27,27 +30,46 @@ use pty::Pty;
 const MAX_OPEN: usize = 4;
 
 /// Whether terminals may be opened on this machine, and how many. Shared by an agent's connections.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Terminals {
     policy: Switch,
+    gate: Gate,
     roots: Arc<Roots>,
     places: Arc<Semaphore>,
 }
 
 impl Terminals {
-    pub fn new(config: &Config) -> Self {
+    pub fn new(config: &Config, gate: Gate) -> Self {
         let places = Arc::new(Semaphore::new(MAX_OPEN));
-        Self { policy: config.policy.terminal, roots: Arc::new(config.roots.clone()), places }
+        Self { policy: config.policy.terminal, gate, roots: Arc::new(config.roots.clone()), places }
     }
 
-    fn open(&self, size: TerminalSize) -> Result<Console, RequestError> {
-        // The only check: no terminal is opened unless the machine's owner has permitted it, for any caller.
-        if self.policy != Switch::On {
+    /// Opens a terminal. Also returns the time for which it may stay open.
+    fn open(&self, start: &TerminalStart) -> Result<(Console, Option<Duration>), RequestError> {
+        if self.policy == Switch::Off {
             return Err(RequestError::new("agent_refused", "this agent opens no terminals"));
         }
+        // Before the signature is used up.
         let place = self.places.clone().try_acquire_owned();
         let place =
             place.map_err(|_| RequestError::new("agent_busy", "the agent has as many terminals open as it may"))?;
+        let limit = self.permit(start)?;
+        self.console(start.size, place).map(|console| (console, limit))
+    }
+
+    /// The only check: no terminal is opened unless the machine's owner has permitted it, for any caller.
+    fn permit(&self, start: &TerminalStart) -> Result<Option<Duration>, RequestError> {
+        match self.policy {
+            Switch::Off => Err(RequestError::new("agent_refused", "this agent opens no terminals")),
+            Switch::On => Ok(None),
+            Switch::Signed => {
+                let payload = self.gate.permit(start.signed.as_ref(), Asked::Terminal, start.stream_id)?;
+                Ok(payload.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into())))
+            }
+        }
+    }
+
+    fn console(&self, size: TerminalSize, place: OwnedSemaphorePermit) -> Result<Console, RequestError> {
         let proc: PathBuf = self.roots.proc.clone();
         Console::open(&Login::current(&self.roots.etc), size, proc, place)
             .map_err(|error| RequestError::new("agent_error", &format!("cannot open a terminal: {error}")))
@@ -67,10 +89,11 @@ impl OpenTerminals {
 
     /// Opens a terminal, or returns the refusal.
     pub fn start(&mut self, start: TerminalStart, streams: &mut Streams) -> Option<Response> {
-        let TerminalStart { stream_id, size, credit, by } = start;
+        let opened = self.terminals.open(&start);
+        let TerminalStart { stream_id, credit, by, .. } = start;
         let by = by.unwrap_or_default();
-        let console = match self.terminals.open(size) {
-            Ok(console) => console,
+        let (console, limit) = match opened {
+            Ok(opened) => opened,
             Err(refusal) => {
                 tracing::warn!(stream.id = %stream_id, by, reason = refusal.detail, "refused a terminal");
                 return Some(Response::new(stream_id, Err(refusal)));
@@ -80,7 +103,9 @@ impl OpenTerminals {
         let pty = Arc::downgrade(&console.pty);
         let refusal = streams.start(stream_id, credit, |port| async move {
             let _ended = LogEnd(stream_id);
-            console.run(port).await
+            let Some(limit) = limit else { return console.run(port).await };
+            let over = || Err(RequestError::new("agent_refused", "the terminal was signed for this long only"));
+            timeout(limit, console.run(port)).await.unwrap_or_else(|_| over())
         });
         if refusal.is_none() {
             tracing::info!(stream.id = %stream_id, by, "opened a terminal");

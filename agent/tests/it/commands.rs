@@ -22,7 +22,14 @@ pub fn willing(url: &str) -> Config {
 
 pub fn execute(number: u128, command: &str) -> Execute {
     let command_id = Uuid::from_u128(number);
-    Execute { command_id, command: command.into(), stdin: None, timeout_seconds: 100, by: Some("ada (::1)".into()) }
+    Execute {
+        command_id,
+        command: command.into(),
+        stdin: None,
+        timeout_seconds: 100,
+        by: Some("ada (::1)".into()),
+        signed: None,
+    }
 }
 
 /// What a service learns about a command.

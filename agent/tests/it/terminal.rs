@@ -34,7 +34,7 @@ async fn connected() -> (Service, Agent, Peer<TcpStream>, tempfile::TempDir) {
 
 fn start(stream_id: Uuid, credit: Option<u64>) -> ServiceMessage {
     let size = TerminalSize { columns: 100, rows: 30 };
-    ServiceMessage::TerminalStart(TerminalStart { stream_id, size, credit, by: Some("ada (::1)".into()) })
+    ServiceMessage::TerminalStart(TerminalStart { stream_id, size, credit, by: Some("ada (::1)".into()), signed: None })
 }
 
 async fn type_in(peer: &mut Peer<TcpStream>, data: &str) {

@@ -147,7 +147,14 @@ async fn a_backfilling_agent_sends_every_sample_of_its_machine_once() {
 #[tokio::test]
 async fn an_obedient_agent_runs_a_command_once() {
     let command_id = Uuid::from_u128(7);
-    let execute = Execute { command_id, command: "uname -a".to_owned(), stdin: None, timeout_seconds: 60, by: None };
+    let execute = Execute {
+        command_id,
+        command: "uname -a".to_owned(),
+        stdin: None,
+        timeout_seconds: 60,
+        by: None,
+        signed: None,
+    };
     let execute = ServiceMessage::Execute(execute);
     let last = ServiceMessage::ResultAck { command_id };
     let mut service = FakeService::start_ordering(vec![execute.clone(), execute, last]).await;

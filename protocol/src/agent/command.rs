@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::signed::Signed;
+
 /// Runs a command in `/bin/sh -c`, at most once: an agent that already holds a command of this id does nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Execute {
@@ -18,6 +20,9 @@ pub struct Execute {
     /// The user's name and address, for the log that the agent keeps on its own host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// What operators signed for it. A server whose policy says `signed` runs nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Signed>,
 }
 
 /// A piece of a running command's output.

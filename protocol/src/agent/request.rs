@@ -62,11 +62,15 @@ pub struct RequestError {
     pub code: String,
     /// For people.
     pub detail: String,
+    /// Why a signature did not suffice, for programs: `not_signed`, `unknown_signer`, `wrong_server`, `expired`, `replayed` or
+    /// `not_enough_approvals`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 impl RequestError {
     /// An error with this code and detail.
     pub fn new(code: &str, detail: &str) -> Self {
-        Self { code: code.to_owned(), detail: detail.to_owned() }
+        Self { code: code.to_owned(), detail: detail.to_owned(), reason: None }
     }
 }

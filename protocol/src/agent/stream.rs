@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::Timestamp;
+use crate::signed::Signed;
 
 /// Starts to stream a log. The fields beside `source` depend on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,6 +77,9 @@ pub struct TerminalStart {
     /// The user's name and address, for the log that the agent keeps on its own host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// What operators signed for it. A server whose policy says `signed` opens no other terminal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Signed>,
 }
 
 /// A terminal's size in characters.

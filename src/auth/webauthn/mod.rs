@@ -3,26 +3,23 @@
 //! No attestation is asked for or verified: the service lets people choose their authenticator. Nothing here knows the
 //! database; that a challenge counts once and that counters grow is decided there.
 
-mod authenticator;
-mod cbor;
 mod challenge;
-mod client;
-mod key;
 mod relying_party;
 #[cfg(test)]
 mod tests;
 
-pub use authenticator::MAX_CREDENTIAL_ID;
 pub use challenge::{CHALLENGE_SECONDS, Challenges, Purpose};
-pub use key::ALGORITHMS;
 pub use relying_party::{NoRelyingParty, RelyingParty};
 
 use sha2::{Digest, Sha256};
 use signalbox_protocol::Timestamp;
+use signalbox_signing::webauthn::authenticator::AuthenticatorData;
+pub use signalbox_signing::webauthn::authenticator::MAX_CREDENTIAL_ID;
+use signalbox_signing::webauthn::client::ClientData;
+pub use signalbox_signing::webauthn::key::ALGORITHMS;
+use signalbox_signing::webauthn::{WebauthnError, cbor, client, key};
 
 use crate::store::SpentChallenge;
-use authenticator::AuthenticatorData;
-use client::ClientData;
 
 /// Why a passkey was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -57,6 +54,20 @@ pub enum PasskeyError {
     AlreadyRegistered,
     #[error("there are too many passkeys: delete one first")]
     TooMany,
+}
+
+impl From<WebauthnError> for PasskeyError {
+    fn from(error: WebauthnError) -> Self {
+        match error {
+            WebauthnError::MalformedClientData => Self::MalformedClientData,
+            WebauthnError::MalformedAuthenticatorData => Self::MalformedAuthenticatorData,
+            WebauthnError::WrongRequest => Self::WrongKind,
+            WebauthnError::WrongPage => Self::WrongOrigin,
+            WebauthnError::NotVerified => Self::NotVerified,
+            WebauthnError::UnknownKey => Self::UnknownKey,
+            WebauthnError::WrongSignature => Self::WrongSignature,
+        }
+    }
 }
 
 /// What a browser sends when it made a passkey.

@@ -45,7 +45,7 @@ fn the_vector_of_the_specification_is_verified() {
     let signed = [data.as_slice(), &Sha256::digest(&client_data)].concat();
     assert_eq!(key::verify(credential.public_key, &signed, &signature), Ok(()));
     let altered = [&signed[..], &[0]].concat();
-    assert_eq!(key::verify(credential.public_key, &altered, &signature), Err(PasskeyError::WrongSignature));
+    assert_eq!(key::verify(credential.public_key, &altered, &signature), Err(WebauthnError::WrongSignature));
 }
 
 const HOST: &str = "box.example.com";

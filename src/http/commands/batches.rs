@@ -6,9 +6,10 @@ use actix_web::web::Json;
 use deserr::Deserr;
 use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use serde::Serialize;
+use signalbox_protocol::signed::Signed;
 
 use super::out::{CommandErrorOut, StatusOut};
-use super::{TimeoutSeconds, seconds};
+use super::{SIGNED_COMMANDS, TimeoutSeconds, seconds};
 use crate::auth::access::{Action, Right, ServerAccess};
 use crate::change::Change;
 use crate::commands::JobStatus;
@@ -22,6 +23,7 @@ use crate::http::extract::{self, CallerAt, Checked, IdPath, NoQuery, Recent, Sig
 use crate::http::field_out::{Id, TimeOut};
 use crate::http::reply::Listed;
 use crate::http::selection::{Selection, select};
+use crate::http::signed_in::{SignedOrder, expect_checked};
 use crate::http::task::run_detached;
 use crate::state::State;
 use crate::store::{BatchItem, Caller, CommandBatch};
@@ -52,6 +54,9 @@ pub struct BatchIn {
     /// Standard input of the command on each server. Empty by default.
     #[deserr(default)]
     stdin: Option<Stdin>,
+    /// What operators signed, once for all servers of the batch, for servers that ask for signatures.
+    #[deserr(default)]
+    signed: Option<SignedOrder>,
     /// How many servers run the command at the same time. Defaults to 50.
     #[deserr(default)]
     concurrency: Option<Number<1, 1_000>>,
@@ -199,7 +204,14 @@ pub async fn start_batch(
     let place = |access: ServerAccess| BatchServer { server_id: access.server_id(), owner_id: access.owner_id() };
     let servers: Vec<BatchServer> = selected.into_iter().map(place).collect();
     let stdin = input.stdin.map(|Stdin(text)| text);
-    let bytes_each = input.command.0.len() + stdin.as_ref().map_or(0, String::len);
+    let signed = input.signed.map(Signed::from);
+    if signed.is_some() {
+        for server in &servers {
+            expect_checked(&ask.state, server.owner_id, server.server_id, SIGNED_COMMANDS).await?;
+        }
+    }
+    let signed_bytes = signed.as_ref().map_or(0, Signed::bytes);
+    let bytes_each = input.command.0.len() + stdin.as_ref().map_or(0, String::len) + signed_bytes;
     if bytes_each.saturating_mul(servers.len()) > MAX_BYTES {
         return Err(refuse("Command and stdin are too long for so many servers: at most 16 MiB in total"));
     }
@@ -209,6 +221,7 @@ pub async fn start_batch(
         servers,
         command: input.command.0,
         stdin,
+        signed,
         timeout_seconds: seconds(input.timeout_seconds),
         concurrency: u16::try_from(input.concurrency.map_or(DEFAULT_CONCURRENCY, |Number(count)| count)).unwrap_or(1),
         stop_on_failure: input.stop_on_failure.unwrap_or_default(),

@@ -10,6 +10,7 @@ use deserr::Deserr;
 use paperclip::actix::web::{Resource, get, post};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use signalbox_protocol::agent::RequestError;
+use signalbox_protocol::signed::Signed;
 use uuid::Uuid;
 
 use super::error::{ApiError, ErrorCode};
@@ -19,6 +20,7 @@ use super::extract::param::{Id, PageQuery, Whole};
 use super::extract::{self, Checked, NoQuery, OnServer, Recent, ServerPath, UseCommands};
 use super::path::at;
 use super::reply::Listed;
+use super::signed_in::{SignedOrder, expect_checked};
 use super::task::run_detached;
 use crate::commands::job::Job;
 use crate::commands::{JobStatus, Jobs, NewJob, RunError};
@@ -45,6 +47,9 @@ pub struct CommandIn {
     /// Standard input of the command. Empty by default.
     #[deserr(default)]
     stdin: Option<Stdin>,
+    /// What operators signed for this command, for a server that asks for signatures.
+    #[deserr(default)]
+    signed: Option<SignedOrder>,
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
@@ -55,6 +60,9 @@ pub struct WaitQuery {
     #[deserr(default)]
     wait: Option<Whole<0, { LONGEST_WAIT_SECONDS }>>,
 }
+
+/// An agent with it checks signatures of commands.
+const SIGNED_COMMANDS: &str = "commands_signed";
 
 /// `/commands/{server_id}/{command_id}`
 #[derive(Debug, Clone, Copy, Deserr, Apiv2Schema)]
@@ -81,12 +89,17 @@ pub async fn run(
 ) -> Result<Json<CommandOut>, ApiError> {
     let extract::Json(input) = ask.body;
     let Recent(OnServer { access, actor, .. }) = ask.subject;
+    let signed = input.signed.map(Signed::from);
+    if signed.is_some() {
+        expect_checked(&ask.state, access.owner_id(), access.server_id(), SIGNED_COMMANDS).await?;
+    }
     let new = NewJob {
         server_id: access.server_id(),
         owner_id: access.owner_id(),
         actor,
         command: input.command.0,
         stdin: input.stdin.map(|Stdin(text)| text),
+        signed,
         timeout_seconds: seconds(input.timeout_seconds),
     };
     let wait = Duration::from_secs(ask.query.wait.map_or(LONGEST_WAIT_SECONDS, |Whole(seconds)| seconds));
@@ -178,7 +191,7 @@ fn refusal(error: RequestError) -> ApiError {
         "agent_offline" => ApiError::code(ErrorCode::AgentOffline),
         "agent_disconnected" => ApiError::code(ErrorCode::AgentDisconnected),
         "busy" | "agent_busy" => ApiError::code(ErrorCode::Busy),
-        _ => ApiError::Refused { code: ErrorCode::AgentRefused, detail: error.detail.into() },
+        _ => ApiError::agent_refused(error),
     }
 }
 

@@ -8,6 +8,7 @@ use paperclip::actix::web::{Resource, get, post};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use serde_json::json;
 use signalbox_protocol::container::{ContainerParams, Inspect, List, ListParams, Logs, LogsParams, Stats};
+use signalbox_protocol::signed::Signed;
 use uuid::Uuid;
 
 use schema::{ActedOut, ContainerDetailOut, ContainerLogsOut, Joined, ListedContainerOut, StatsOut};
@@ -16,10 +17,11 @@ use super::error::ApiError;
 use super::extract::container::{ContainerId, OnContainer};
 use super::extract::fault::Faults;
 use super::extract::param::{Flag, TimeParam, Whole};
-use super::extract::{Checked, OnServer, See, UseContainers, UseLogs};
+use super::extract::{Checked, NoQuery, OnServer, OptionalJson, See, UseContainers, UseLogs};
 use super::logs::turn_to_search;
 use super::path::at;
 use super::reply::fault_of;
+use super::signed_in::{SignedOrder, expect_checked};
 use crate::audit::{Entry, Outcome};
 use crate::docker::{Containers, DockerError, Verb};
 use crate::state::State;
@@ -33,6 +35,21 @@ pub struct ContainersQuery {
     /// Whether to include containers that are not running. Defaults to true.
     #[deserr(default)]
     all: Option<Flag>,
+}
+
+/// More about an action on a container.
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct ActionIn {
+    /// What operators signed for this action, for a server that asks for signatures.
+    #[deserr(default)]
+    signed: Option<SignedOrder>,
+}
+
+/// What a request asks of a container beside the action.
+struct Order {
+    timeout: Option<Whole<0, 300>>,
+    body: OptionalJson<ActionIn>,
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
@@ -131,40 +148,50 @@ pub async fn logs(ask: Checked<OnContainer<UseLogs>, LogsQuery>) -> Result<Json<
 ///
 /// Succeeds if it is already running.
 #[api_v2_operation(tags(Docker), operation_id = "start_container")]
-pub async fn start(ask: Checked<OnContainer<UseContainers>>) -> Result<Json<ActedOut>, ApiError> {
-    act(Verb::Start, ask.subject, None, ask.state).await
+pub async fn start(
+    ask: Checked<OnContainer<UseContainers>, NoQuery, OptionalJson<ActionIn>>,
+) -> Result<Json<ActedOut>, ApiError> {
+    act(Verb::Start, ask.subject, Order { timeout: None, body: ask.body }, ask.state).await
 }
 
 /// Stop a container
 ///
 /// Returns when the container has stopped. Succeeds if it is already stopped.
 #[api_v2_operation(tags(Docker), operation_id = "stop_container")]
-pub async fn stop(ask: Checked<OnContainer<UseContainers>, StopQuery>) -> Result<Json<ActedOut>, ApiError> {
-    act(Verb::Stop, ask.subject, ask.query.timeout_seconds, ask.state).await
+pub async fn stop(
+    ask: Checked<OnContainer<UseContainers>, StopQuery, OptionalJson<ActionIn>>,
+) -> Result<Json<ActedOut>, ApiError> {
+    act(Verb::Stop, ask.subject, Order { timeout: ask.query.timeout_seconds, body: ask.body }, ask.state).await
 }
 
 /// Restart a container
 ///
 /// Returns when the container is running again.
 #[api_v2_operation(tags(Docker), operation_id = "restart_container")]
-pub async fn restart(ask: Checked<OnContainer<UseContainers>, StopQuery>) -> Result<Json<ActedOut>, ApiError> {
-    act(Verb::Restart, ask.subject, ask.query.timeout_seconds, ask.state).await
+pub async fn restart(
+    ask: Checked<OnContainer<UseContainers>, StopQuery, OptionalJson<ActionIn>>,
+) -> Result<Json<ActedOut>, ApiError> {
+    act(Verb::Restart, ask.subject, Order { timeout: ask.query.timeout_seconds, body: ask.body }, ask.state).await
 }
 
 /// Pause a container
 ///
 /// Freezes its processes. Succeeds if it is already paused.
 #[api_v2_operation(tags(Docker), operation_id = "pause_container")]
-pub async fn pause(ask: Checked<OnContainer<UseContainers>>) -> Result<Json<ActedOut>, ApiError> {
-    act(Verb::Pause, ask.subject, None, ask.state).await
+pub async fn pause(
+    ask: Checked<OnContainer<UseContainers>, NoQuery, OptionalJson<ActionIn>>,
+) -> Result<Json<ActedOut>, ApiError> {
+    act(Verb::Pause, ask.subject, Order { timeout: None, body: ask.body }, ask.state).await
 }
 
 /// Unpause a container
 ///
 /// Succeeds if it is already running.
 #[api_v2_operation(tags(Docker), operation_id = "unpause_container")]
-pub async fn unpause(ask: Checked<OnContainer<UseContainers>>) -> Result<Json<ActedOut>, ApiError> {
-    act(Verb::Unpause, ask.subject, None, ask.state).await
+pub async fn unpause(
+    ask: Checked<OnContainer<UseContainers>, NoQuery, OptionalJson<ActionIn>>,
+) -> Result<Json<ActedOut>, ApiError> {
+    act(Verb::Unpause, ask.subject, Order { timeout: None, body: ask.body }, ask.state).await
 }
 
 /// Acts in a separate task, so that the audit log gets an outcome for each action that it shows as started, even if the
@@ -172,10 +199,16 @@ pub async fn unpause(ask: Checked<OnContainer<UseContainers>>) -> Result<Json<Ac
 async fn act(
     verb: Verb,
     subject: OnContainer<UseContainers>,
-    timeout: Option<Whole<0, 300>>,
+    order: Order,
     state: State,
 ) -> Result<Json<ActedOut>, ApiError> {
-    let timeout_seconds = timeout.map(|Whole(seconds)| u32::try_from(seconds).unwrap_or(u32::MAX));
+    let OptionalJson(body) = order.body;
+    let signed = body.and_then(|body| body.signed).map(Signed::from);
+    if signed.is_some() {
+        let access = &subject.access;
+        expect_checked(&state, access.owner_id(), access.server_id(), "docker_signed").await?;
+    }
+    let timeout_seconds = order.timeout.map(|Whole(seconds)| u32::try_from(seconds).unwrap_or(u32::MAX));
     let acted = actix_web::rt::spawn(async move {
         let OnContainer { access, actor, path, .. } = subject;
         let ContainerId(container_id) = path.container_id;
@@ -183,12 +216,13 @@ async fn act(
         let entry =
             Entry::new(verb.action(), access.owner_id(), actor).on_server(access.server_id()).target(&container_id);
         let known = name_of(&state, access.server_id(), &container_id);
-        state.store.record(named(entry.clone(), known.clone()).outcome(Outcome::Started)).await?;
+        let started = described(entry.clone(), known.clone(), signed.as_ref());
+        state.store.record(started.outcome(Outcome::Started)).await?;
         let containers = Containers { registry: &state.registry, server_id: access.server_id(), by };
-        let acted = containers.act(verb, ContainerParams { container_id, timeout_seconds }).await;
+        let acted = containers.act(verb, ContainerParams { container_id, timeout_seconds, signed }).await;
         let outcome = acted.as_ref().map_or_else(DockerError::outcome, |_| Outcome::Ok);
         let name = acted.as_ref().ok().and_then(|acted| acted.name.clone()).or(known);
-        if let Err(error) = state.store.record(named(entry, name).outcome(outcome)).await {
+        if let Err(error) = state.store.record(described(entry, name, None).outcome(outcome)).await {
             // The action has been done, and that is what the caller must know.
             tracing::error!(%error, "cannot record the outcome of an action on a container");
         }
@@ -206,10 +240,12 @@ fn name_of(state: &State, server_id: Uuid, container_id: &str) -> Option<String>
 }
 
 /// People read the audit log long after an id says anything to them.
-fn named(entry: Entry, name: Option<String>) -> Entry {
-    match name {
-        Some(name) => entry.detail(json!({ "name": name })),
-        None => entry,
+fn described(entry: Entry, name: Option<String>, signed: Option<&Signed>) -> Entry {
+    match (name, signed) {
+        (Some(name), Some(signed)) => entry.detail(json!({ "name": name, "signed": signed })),
+        (Some(name), None) => entry.detail(json!({ "name": name })),
+        (None, Some(signed)) => entry.detail(json!({ "signed": signed })),
+        (None, None) => entry,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The errors of operations, defined once and referenced.
 
 use serde_json::{Map, Value, json};
+use signalbox_signing::Reason;
 
 use crate::http::error::ErrorCode;
 
@@ -21,6 +22,11 @@ pub fn schemas() -> Map<String, Value> {
                 "detail": { "type": "string", "description": "A sentence for people." },
                 "status_code": { "type": "integer" },
                 "code": { "type": "string", "description": "An error code for programs.", "enum": codes },
+                "reason": {
+                    "type": "string",
+                    "description": "Of `agent_refused`: why the signatures of a command did not suffice.",
+                    "enum": Reason::ALL.map(Reason::name),
+                },
             },
             "example": { "detail": "Server not found", "status_code": 404, "code": "not_found" },
         },

@@ -3,6 +3,7 @@
 use actix::{ActorFutureExt, AsyncContext, WrapFuture};
 use signalbox_protocol::agent::{AgentMessage, CommandResult, RequestError, Response, ServiceMessage};
 use signalbox_protocol::text::is_plain;
+use signalbox_signing::Reason;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -36,6 +37,7 @@ fn bounded(response: Response) -> Response {
     let error = response.error.map(|error| RequestError {
         code: text(error.code, MAX_CODE, "agent_error"),
         detail: text(error.detail, MAX_DETAIL, "the agent gave no reason"),
+        reason: error.reason.filter(|reason| Reason::of(reason).is_some()),
     });
     Response { error, ..response }
 }

@@ -5,13 +5,27 @@ use serde_json::{Value, json};
 /// The most bytes of an entry's detail.
 const MAX_DETAIL: usize = 2_048;
 
+/// The field with a payload and its signatures.
+const SIGNED: &str = "signed";
+
 /// The lengths, in characters, to which long texts are cut in turn until the detail fits.
 const CUTS: [usize; 6] = [1_024, 512, 256, 128, 64, 16];
 
 /// The detail as JSON. Long texts are cut where it would be too large.
-pub fn text(detail: Value) -> String {
+pub fn text(mut detail: Value) -> String {
     if detail.is_null() {
         return "{}".to_owned();
+    }
+    // What people signed proves something only as a whole. Its own bounds hold for it.
+    if let Some(signed) = detail.as_object_mut().and_then(|fields| fields.remove(SIGNED)) {
+        let rest = text(detail);
+        return match serde_json::from_str(&rest) {
+            Ok(Value::Object(mut fields)) => {
+                fields.insert(SIGNED.to_owned(), signed);
+                Value::Object(fields).to_string()
+            }
+            Ok(_) | Err(_) => rest,
+        };
     }
     let whole = detail.to_string();
     if whole.len() <= MAX_DETAIL {
@@ -43,6 +57,16 @@ mod tests {
     #[test]
     fn no_detail_is_an_empty_object() {
         assert_eq!(text(Value::Null), "{}");
+    }
+
+    #[test]
+    fn what_was_signed_is_never_cut() {
+        let signed = json!({ "payload": "x".repeat(100_000), "signatures": [{ "type": "sshsig", "signature": "y" }] });
+        let detail = text(json!({ "command": "z".repeat(32_768), "signed": signed }));
+
+        let parsed: Value = serde_json::from_str(&detail).unwrap();
+        assert_eq!(parsed["signed"], signed);
+        assert!(parsed["command"].as_str().unwrap().len() < MAX_DETAIL);
     }
 
     #[test]

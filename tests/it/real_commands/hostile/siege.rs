@@ -45,7 +45,14 @@ impl Siege {
     pub fn execute(&self, command_id: Uuid) -> ServiceMessage {
         let stdin = Some(self.touch());
         let by = Some("the owner (127.0.0.1)".to_owned());
-        ServiceMessage::Execute(Execute { command_id, command: self.touch(), stdin, timeout_seconds: 60, by })
+        ServiceMessage::Execute(Execute {
+            command_id,
+            command: self.touch(),
+            stdin,
+            timeout_seconds: 60,
+            by,
+            signed: None,
+        })
     }
 
     /// Asserts that this is refused in both encodings, the second time as the first.

@@ -1,6 +1,6 @@
 //! What an authenticator says (section 6.1).
 
-use super::PasskeyError;
+use super::WebauthnError;
 use super::cbor;
 
 /// The longest id of a credential (section 5.8.3 of Level 2).
@@ -36,8 +36,8 @@ pub struct Credential<'a> {
 }
 
 impl<'a> AuthenticatorData<'a> {
-    pub fn parse(bytes: &'a [u8]) -> Result<Self, PasskeyError> {
-        Self::read(bytes).ok_or(PasskeyError::MalformedAuthenticatorData)
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, WebauthnError> {
+        Self::read(bytes).ok_or(WebauthnError::MalformedAuthenticatorData)
     }
 
     fn read(bytes: &'a [u8]) -> Option<Self> {

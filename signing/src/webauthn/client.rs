@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
-use super::PasskeyError;
+use super::WebauthnError;
 
 /// The kinds of requests.
 pub const CREATE: &str = "webauthn.create";
@@ -32,8 +32,8 @@ pub struct ClientData {
 }
 
 impl ClientData {
-    pub fn parse(json: &[u8]) -> Result<Self, PasskeyError> {
-        let malformed = PasskeyError::MalformedClientData;
+    pub fn parse(json: &[u8]) -> Result<Self, WebauthnError> {
+        let malformed = WebauthnError::MalformedClientData;
         let wire: Wire = serde_json::from_slice(json).map_err(|_| malformed)?;
         let challenge = BASE64_URL_SAFE_NO_PAD.decode(&wire.challenge).map_err(|_| malformed)?;
         let is_embedded = wire.cross_origin == Some(true) || wire.top_origin.is_some();

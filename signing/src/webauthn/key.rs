@@ -4,7 +4,7 @@ use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1, ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
 };
 
-use super::PasskeyError;
+use super::WebauthnError;
 use super::cbor::{self, Value};
 
 /// The algorithms that are accepted, in the order in which authenticators should choose: ES256, EdDSA, RS256.
@@ -34,7 +34,7 @@ mod label {
 const COORDINATE: usize = 32;
 
 /// Checks a signature of `message` by the key in COSE form.
-pub fn verify(cose: &[u8], message: &[u8], signature: &[u8]) -> Result<(), PasskeyError> {
+pub fn verify(cose: &[u8], message: &[u8], signature: &[u8]) -> Result<(), WebauthnError> {
     let verified = match PublicKey::parse(cose)? {
         PublicKey::Elliptic(point) => UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, point).verify(message, signature),
         PublicKey::Edwards(key) => UnparsedPublicKey::new(&ED25519, key).verify(message, signature),
@@ -42,11 +42,11 @@ pub fn verify(cose: &[u8], message: &[u8], signature: &[u8]) -> Result<(), Passk
             RsaPublicKeyComponents { n, e }.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)
         }
     };
-    verified.map_err(|_| PasskeyError::WrongSignature)
+    verified.map_err(|_| WebauthnError::WrongSignature)
 }
 
 /// Whether the key is one that [`verify`] can use.
-pub fn check(cose: &[u8]) -> Result<(), PasskeyError> {
+pub fn check(cose: &[u8]) -> Result<(), WebauthnError> {
     PublicKey::parse(cose).map(|_| ())
 }
 
@@ -61,12 +61,12 @@ enum PublicKey<'a> {
 }
 
 impl<'a> PublicKey<'a> {
-    fn parse(cose: &'a [u8]) -> Result<Self, PasskeyError> {
-        let (key, rest) = cbor::read(cose).map_err(|_| PasskeyError::UnknownKey)?;
+    fn parse(cose: &'a [u8]) -> Result<Self, WebauthnError> {
+        let (key, rest) = cbor::read(cose).map_err(|_| WebauthnError::UnknownKey)?;
         if !rest.is_empty() {
-            return Err(PasskeyError::UnknownKey);
+            return Err(WebauthnError::UnknownKey);
         }
-        Self::of(&key).ok_or(PasskeyError::UnknownKey)
+        Self::of(&key).ok_or(WebauthnError::UnknownKey)
     }
 
     fn of(key: &Value<'a>) -> Option<Self> {

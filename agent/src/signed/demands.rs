@@ -1,0 +1,96 @@
+//! What the owner's policy demands of what is signed.
+
+use std::path::{Path, PathBuf};
+
+use signalbox_signing::payload::MAX_NAME_BYTES;
+use signalbox_signing::{Signers, SignersError};
+
+use super::allow::Allowed;
+use super::trust::{self, TrustError};
+use crate::policy::{Policy, Switch};
+
+/// The most people who may have to sign one command.
+const MAX_APPROVALS: u32 = 10;
+
+/// The owner's demands, from files that only root can change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Demands {
+    /// What signers call this server.
+    pub name: String,
+    pub signers: Signers,
+    /// How many different people have to sign.
+    pub approvals: usize,
+    pub allowed: Allowed,
+}
+
+/// Why a policy that asks for signatures is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum DemandsError {
+    #[error("policy file: {0}")]
+    Policy(TrustError),
+    #[error("signers: {0}")]
+    Signers(TrustError),
+    #[error("signers: {}: {source}", .path.display())]
+    Unreadable { path: PathBuf, source: SignersError },
+    #[error("signers: {} names {people} people whose signatures count, and approvals = {approvals}", .path.display())]
+    TooFew { path: PathBuf, people: usize, approvals: usize },
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// Checks the policy's values about signatures, without any file.
+pub fn check(policy: &Policy) -> Result<(), String> {
+    let Policy { name, signers, approvals, allow, .. } = policy;
+    if !policy.asks_for_signatures() {
+        let is_empty = name.is_none() && signers.is_none() && approvals.is_none() && allow.is_empty();
+        let detail = "name, signers, approvals and allow need commands, terminal or docker = \"signed\"";
+        return if is_empty { Ok(()) } else { Err(detail.to_owned()) };
+    }
+    match name {
+        None => return Err("\"signed\" needs `name`, which signers call this server".to_owned()),
+        Some(name) if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) => {
+            return Err(format!("name: 1 to {MAX_NAME_BYTES} bytes without control characters are needed"));
+        }
+        Some(_) => {}
+    }
+    match signers {
+        None => return Err("\"signed\" needs `signers`, a file in OpenSSH's format of allowed signers".to_owned()),
+        Some(path) if !path.is_absolute() => {
+            return Err(format!("signers: `{}` is not an absolute path", path.display()));
+        }
+        Some(_) => {}
+    }
+    if approvals.is_some_and(|count| !(1..=MAX_APPROVALS).contains(&count)) {
+        return Err(format!("approvals: a number from 1 to {MAX_APPROVALS} is needed"));
+    }
+    if !allow.is_empty() && policy.commands != Switch::Signed {
+        return Err("allow: it needs commands = \"signed\"".to_owned());
+    }
+    Allowed::parse(allow).map(|_| ())
+}
+
+impl Demands {
+    /// Reads the files of a policy that asks for signatures; none if it does not.
+    pub fn read(file: &Path, policy: &Policy) -> Result<Option<Self>, DemandsError> {
+        if !policy.asks_for_signatures() {
+            return Ok(None);
+        }
+        // Read again, so that what was checked is what counts.
+        let text = trust::read(file).map_err(DemandsError::Policy)?;
+        if Policy::parse(&text).as_ref() != Ok(policy) {
+            return Err(DemandsError::Invalid("policy file: it changed while it was read: start again".to_owned()));
+        }
+        let missing = || DemandsError::Invalid("\"signed\" needs `name` and `signers`".to_owned());
+        let name = policy.name.clone().ok_or_else(missing)?;
+        let path = policy.signers.clone().ok_or_else(missing)?;
+        let text = trust::read(&path).map_err(DemandsError::Signers)?;
+        let signers =
+            Signers::parse(&text).map_err(|source| DemandsError::Unreadable { path: path.clone(), source })?;
+        let approvals = usize::try_from(policy.approvals.unwrap_or(1)).unwrap_or(usize::MAX);
+        if signers.people() < approvals {
+            return Err(DemandsError::TooFew { path, people: signers.people(), approvals });
+        }
+        let allowed = Allowed::parse(&policy.allow).map_err(DemandsError::Invalid)?;
+        Ok(Some(Self { name, signers, approvals, allowed }))
+    }
+}

@@ -1,0 +1,232 @@
+//! For the machine's owner: what anybody can do here, and whether a signed payload would run.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, Subcommand};
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::signed::{MAX_PAYLOAD_CHARACTERS, MAX_SIGNATURES, Signed};
+use signalbox_signing::verdict::{distinct, read};
+use signalbox_signing::{Payload, signers_of};
+
+use super::{Demands, DemandsError};
+use crate::policy::{DockerAccess, Policy, PolicyError, Switch};
+
+/// The policy file that install.sh writes.
+const POLICY_FILE: &str = "/etc/signalbox-agent/policy.toml";
+
+/// A payload, its signatures and the JSON around them.
+const MAX_FILE_BYTES: u64 = (MAX_PAYLOAD_CHARACTERS + MAX_SIGNATURES * 64 * 1024) as u64;
+
+/// Explains the agent's policy, without an agent or a service.
+#[derive(Debug, Parser)]
+#[command(name = "signalbox-agent", version)]
+pub struct Owner {
+    #[command(subcommand)]
+    question: Question,
+}
+
+#[derive(Debug, Subcommand)]
+enum Question {
+    /// Says in words what the service, and who signs, can do on this server
+    CheckPolicy {
+        /// Policy file (TOML)
+        #[arg(long, env = "SIGNALBOX_AGENT_POLICY", value_name = "FILE", default_value = POLICY_FILE)]
+        policy: PathBuf,
+    },
+    /// Says whether this server would run what a file contains: JSON with `payload` and `signatures`, as the API takes it
+    Verify {
+        /// The file
+        file: PathBuf,
+        /// Policy file (TOML)
+        #[arg(long, env = "SIGNALBOX_AGENT_POLICY", value_name = "FILE", default_value = POLICY_FILE)]
+        policy: PathBuf,
+    },
+}
+
+/// The words that begin a question of the owner.
+const QUESTIONS: [&str; 2] = ["check-policy", "verify"];
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    #[error(transparent)]
+    Demands(#[from] DemandsError),
+    #[error("{}: {source}", .path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{} is not JSON with payload and signatures: {detail}", .path.display())]
+    NotSigned { path: PathBuf, detail: String },
+    #[error("the policy {} asks for no signatures", .0.display())]
+    AsksForNone(PathBuf),
+}
+
+/// An answer, and whether it is a good one.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub text: String,
+    pub is_good: bool,
+}
+
+impl Owner {
+    /// Whether a command line asks such a question. Everything else starts the agent.
+    pub fn is_asked(first_argument: Option<&str>) -> bool {
+        first_argument.is_some_and(|word| QUESTIONS.contains(&word))
+    }
+
+    pub fn answer(&self) -> Result<Answer, ExplainError> {
+        match &self.question {
+            Question::CheckPolicy { policy } => check_policy(policy),
+            Question::Verify { file, policy } => verify(file, policy),
+        }
+    }
+}
+
+fn check_policy(path: &Path) -> Result<Answer, ExplainError> {
+    let policy = Policy::read(path)?;
+    let demands = Demands::read(path, &policy)?;
+    let mut text = String::new();
+    for line in lines(&policy, demands.as_ref()) {
+        _ = writeln!(text, "{line}");
+    }
+    Ok(Answer { text, is_good: true })
+}
+
+/// What the policy means, one sentence or two a line.
+fn lines(policy: &Policy, demands: Option<&Demands>) -> Vec<String> {
+    let mut lines = vec![
+        "An attacker who controls the service, or an account that has the rights, can do this here:".to_owned(),
+        commands(policy.commands).to_owned(),
+        terminal(policy.terminal).to_owned(),
+        containers(policy.docker).to_owned(),
+        match (policy.logs, policy.log_paths.is_empty()) {
+            (Switch::Off, _) => "Logs: nothing of the system or of files.".to_owned(),
+            (_, true) => "Logs: read the system's log.".to_owned(),
+            (_, false) => format!("Logs: read the system's log and {}.", paths(&policy.log_paths)),
+        },
+        match policy.processes {
+            Switch::Off => "Processes: nothing.".to_owned(),
+            Switch::Signed | Switch::On => {
+                "Processes: see programs and users of those that use the most, never arguments.".to_owned()
+            }
+        },
+    ];
+    lines.extend(demands.map(signatures).into_iter().flatten());
+    let is_open = policy.commands == Switch::On || policy.terminal == Switch::On;
+    if is_open && policy.asks_for_signatures() {
+        lines.push("WARNING: what is \"on\" needs no signature, so the signatures protect nothing.".to_owned());
+    }
+    lines
+}
+
+fn commands(switch: Switch) -> &'static str {
+    match switch {
+        Switch::Off => "Commands: none.",
+        Switch::Signed => "Commands: run what signers have signed for this server, and what `allow` lists.",
+        Switch::On => "Commands: run any, as the user of the agent.",
+    }
+}
+
+fn terminal(switch: Switch) -> &'static str {
+    match switch {
+        Switch::Off => "Terminal: none.",
+        Switch::Signed => {
+            "Terminal: open one that signers have signed. While it is open, an attacker who controls the service can type in it."
+        }
+        Switch::On => "Terminal: open one, as the user of the agent.",
+    }
+}
+
+fn containers(access: DockerAccess) -> &'static str {
+    match access {
+        DockerAccess::Off => "Containers: nothing.",
+        DockerAccess::Read => "Containers: see them with their logs, change none.",
+        DockerAccess::Signed => {
+            "Containers: see them with their logs; start, stop and restart what signers have signed."
+        }
+        DockerAccess::Control => "Containers: see them with their logs; start, stop and restart any.",
+    }
+}
+
+fn signatures(demands: &Demands) -> Vec<String> {
+    let Demands { name, signers, approvals, allowed } = demands;
+    let people = match approvals {
+        1 => "one person has".to_owned(),
+        count => format!("{count} different people have"),
+    };
+    let mut lines = vec![format!("Signatures: {people} to sign, for the server `{name}`. Signers:")];
+    lines.extend(signers.all().iter().map(|signer| format!("  {} with {}", signer.principals, signer.key)));
+    if !allowed.patterns().is_empty() {
+        lines.push(
+            "Without a signature, without a shell and without input (`*` is one word that is no option):".to_owned(),
+        );
+        lines.extend(allowed.patterns().iter().map(|words| format!("  {}", words.join(" "))));
+    }
+    lines
+}
+
+fn paths(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn verify(file: &Path, policy_file: &Path) -> Result<Answer, ExplainError> {
+    let policy = Policy::read(policy_file)?;
+    let demands = Demands::read(policy_file, &policy)?;
+    let demands = demands.ok_or_else(|| ExplainError::AsksForNone(policy_file.to_owned()))?;
+    let failed = |source| ExplainError::Io { path: file.to_owned(), source };
+    let length = std::fs::metadata(file).map_err(failed)?.len();
+    if length > MAX_FILE_BYTES {
+        return Err(failed(io::Error::other("the file is too long")));
+    }
+    let text = std::fs::read(file).map_err(failed)?;
+    let signed: Signed = serde_json::from_slice(&text)
+        .map_err(|error| ExplainError::NotSigned { path: file.to_owned(), detail: error.to_string() })?;
+    Ok(examine(&signed, &demands, Timestamp::now()))
+}
+
+/// What a payload says, who signed it, and whether it would run. Whether it has run already is not looked up.
+fn examine(signed: &Signed, demands: &Demands, now: Timestamp) -> Answer {
+    let (payload, bytes) = match read(signed) {
+        Ok(read) => read,
+        Err(refusal) => return Answer { text: format!("Would not run: {refusal}.\n"), is_good: false },
+    };
+    let by = signers_of(signed, &bytes, &demands.signers, now);
+    let mut text = described(&payload);
+    for signer in &by {
+        _ = writeln!(text, "Signed by {} with {}.", signer.principals, signer.key);
+    }
+    let people = distinct(&by);
+    let fault = if !payload.servers.contains(&demands.name) {
+        Some(format!("it is for other servers than `{}`", demands.name))
+    } else if let Err(refusal) = payload.expect_current(now) {
+        Some(refusal.to_string())
+    } else if people == 0 {
+        Some("no signature is by a signer whom this server knows".to_owned())
+    } else if people < demands.approvals {
+        Some(format!("{people} of {} different people have signed", demands.approvals))
+    } else {
+        None
+    };
+    match &fault {
+        Some(fault) => _ = writeln!(text, "Would not run: {fault}."),
+        None => text.push_str("Would run, once.\n"),
+    }
+    Answer { text, is_good: fault.is_none() }
+}
+
+fn described(payload: &Payload) -> String {
+    let Payload { servers, kind, command, action, stdin_sha256, timeout_seconds, not_before, expires_at, .. } = payload;
+    let what =
+        command.as_ref().or(action.as_ref()).map(|what| format!(": {}", what.escape_debug())).unwrap_or_default();
+    let mut text = format!("A {kind} for {}{what}\n", servers.join(", ").escape_debug());
+    if let Some(hash) = stdin_sha256 {
+        _ = writeln!(text, "Standard input with SHA-256 {hash}.");
+    }
+    if let Some(seconds) = timeout_seconds {
+        _ = writeln!(text, "For at most {seconds} s.");
+    }
+    _ = writeln!(text, "Holds from {not_before} until {expires_at}.");
+    text
+}

@@ -1,0 +1,138 @@
+//! What runs only with signatures, where the owner's policy says `signed`.
+//!
+//! The service stores signed payloads and carries them; this decides. [`Demands`] are what the owner's files say, and
+//! [`trust`] refuses files that anybody but root could have changed. [`Gate::permit`] is the one decision: the library
+//! `signalbox_signing` says whether enough people signed what is asked, for this server and for now, and [`nonces`] that it is
+//! the first time. Whatever goes wrong refuses.
+
+mod allow;
+mod demands;
+pub mod explain;
+mod nonces;
+mod trust;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::agent::RequestError;
+use signalbox_protocol::signed::Signed;
+pub use signalbox_signing::Asked;
+use signalbox_signing::{Payload, Reason, Refusal, Terms};
+use uuid::Uuid;
+
+use crate::config::Config;
+use crate::state::{DiskWorker, OpenError, Opening, StateDir, WAIT};
+pub use allow::Allowed;
+pub use demands::{Demands, DemandsError, check};
+use nonces::{Nonces, UseError};
+
+/// The consequence, for people, while the disk is away.
+const CONSEQUENCE: &str = "signed commands are refused until it is back";
+
+/// Decides what runs with signatures; cheap to clone.
+#[derive(Clone, Default)]
+pub struct Gate(Option<Arc<Inner>>);
+
+struct Inner {
+    demands: Arc<Demands>,
+    /// Locked for the length of one call, never across an await.
+    nonces: Mutex<NoncesState>,
+}
+
+/// Where the used nonces are.
+enum NoncesState {
+    /// No directory can keep them.
+    Missing,
+    Opening(Opening<Nonces, (), OpenError>),
+    Open(DiskWorker<Nonces>),
+}
+
+impl Gate {
+    /// Without demands it permits nothing.
+    pub fn open(config: &Config, state: Option<StateDir>) -> Self {
+        let Some(demands) = config.demands.clone() else { return Self::default() };
+        let opening = state.map(|state| {
+            DiskWorker::open(CONSEQUENCE, move || {
+                let directory = state.claim()?.to_owned();
+                Ok((Nonces::new(directory, Timestamp::now()), ()))
+            })
+        });
+        let nonces = match opening {
+            Some(Ok(opening)) => NoncesState::Opening(opening),
+            Some(Err(_)) | None => NoncesState::Missing,
+        };
+        Self(Some(Arc::new(Inner { demands, nonces: Mutex::new(nonces) })))
+    }
+
+    /// Whether a command may run without a signature and without a shell. Returns its words.
+    pub fn allowed(&self, command: &str, stdin: Option<&str>) -> Option<Vec<String>> {
+        let Self(Some(inner)) = self else { return None };
+        // The owner allowed a command, not what it would do with somebody's input.
+        stdin.is_none().then(|| inner.demands.allowed.words_of(command)).flatten()
+    }
+
+    /// Whether this may run: exactly this, here, now, once. `id` is what the service calls it.
+    pub fn permit(&self, signed: Option<&Signed>, asked: Asked<'_>, id: Uuid) -> Result<Payload, RequestError> {
+        let Self(Some(inner)) = self else {
+            return Err(refused(Refusal::new(Reason::NotSigned, "this agent knows no signers: see its policy file")));
+        };
+        let name = inner.demands.name.as_str();
+        let Some(signed) = signed else {
+            let detail = format!("this server, `{name}`, runs what its operators have signed only");
+            return Err(refused(Refusal::new(Reason::NotSigned, detail)));
+        };
+        let now = Timestamp::now();
+        let Demands { signers, approvals, .. } = inner.demands.as_ref();
+        let terms = Terms { name, signers, approvals: *approvals };
+        let payload = terms.permit(signed, asked, now).map_err(refused)?;
+        inner.use_once(&payload, id, now)?;
+        Ok(payload)
+    }
+}
+
+impl Inner {
+    /// Keeps the payload's nonce, on the disk, before anything runs. Without the record, an order and its copy look the same.
+    fn use_once(&self, payload: &Payload, id: Uuid, now: Timestamp) -> Result<(), RequestError> {
+        let unkept = |why: &str| {
+            let detail =
+                format!("this agent cannot record that a signature was used, so it runs nothing that is signed: {why}");
+            RequestError::new("agent_refused", &detail)
+        };
+        let mut state = self.nonces.lock();
+        state.look();
+        let NoncesState::Open(worker) = &mut *state else {
+            return Err(unkept("its state directory cannot be used"));
+        };
+        // Logs that the disk is back, where that is new.
+        _ = worker.is_here();
+        let (nonce, not_before, expires_at) = (payload.nonce.clone(), payload.not_before, payload.expires_at);
+        match worker.call(move |nonces| nonces.use_once(&nonce, not_before, expires_at, id, now)) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(UseError::Replayed(detail))) => Err(refused(Refusal::new(Reason::Replayed, detail))),
+            Some(Err(UseError::Expired(detail))) => Err(refused(Refusal::new(Reason::Expired, detail))),
+            Some(Err(UseError::Io(error))) => Err(unkept(&error.to_string())),
+            // It may still be written, and is then used: the refusal stands either way.
+            None => Err(unkept("the disk of its state directory hangs")),
+        }
+    }
+}
+
+impl NoncesState {
+    /// Takes in whether the files are open by now.
+    fn look(&mut self) {
+        *self = match std::mem::replace(self, Self::Missing) {
+            Self::Opening(opening) => match opening.wait(WAIT) {
+                Ok(Ok((worker, ()))) => Self::Open(worker),
+                Ok(Err(_)) => Self::Missing,
+                Err(still) => Self::Opening(still),
+            },
+            other => other,
+        };
+    }
+}
+
+fn refused(refusal: Refusal) -> RequestError {
+    let error = RequestError::new("agent_refused", &refusal.detail);
+    RequestError { reason: Some(refusal.reason.name().to_owned()), ..error }
+}

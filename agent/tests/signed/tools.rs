@@ -1,0 +1,69 @@
+//! What the machine's owner can ask: `check-policy` and `verify`.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::host::Host;
+
+impl Host {
+    /// The exit code and what it says.
+    async fn tool(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let mut command = self.command();
+        command.args(arguments).arg("--policy").arg(self.path("policy.toml"));
+        let output = command.output().await.unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        (output.status.code(), said)
+    }
+}
+
+#[tokio::test]
+async fn check_policy_says_what_anybody_can_do() {
+    let policy =
+        "commands = \"signed\"\napprovals = 2\nallow = [\"journalctl -n *\"]\nlogs = \"on\"\nterminal = \"on\"\n";
+    let host = Host::stopped(policy).await;
+
+    let (code, said) = host.tool(&["check-policy"]).await;
+
+    assert_eq!(code, Some(0), "{said}");
+    for expected in [
+        "Commands: run what signers have signed for this server, and what `allow` lists.\n",
+        "Terminal: open one, as the user of the agent.\n",
+        "Containers: see them with their logs, change none.\n",
+        "Logs: read the system's log.\n",
+        "Signatures: 2 different people have to sign, for the server `web-1`. Signers:\n  ada with ssh-ed25519 ",
+        "\n  ben with ssh-ed25519 ",
+        "  journalctl -n *\n",
+        "WARNING: what is \"on\" needs no signature, so the signatures protect nothing.\n",
+    ] {
+        assert!(said.contains(expected), "{expected} in {said}");
+    }
+}
+
+#[tokio::test]
+async fn verify_says_whether_a_payload_would_run_and_who_signed_it() {
+    let host = Host::stopped("commands = \"signed\"\n").await;
+    let file = host.path("signed.json");
+    let verify = async |changes: &[(&str, Value)], key: &str| {
+        let signed = host.sign(&host.payload(changes), &[key]);
+        fs::write(&file, serde_json::to_vec(&signed).unwrap()).unwrap();
+        host.tool(&["verify", file.to_str().unwrap()]).await
+    };
+
+    let (code, said) = verify(&[("command", json!("id\nwhoami"))], "ada").await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.starts_with("A command for web-1: id\\nwhoami\nFor at most 60 s.\nHolds from 20"), "{said}");
+    assert!(said.contains("\nSigned by ada with ssh-ed25519 ") && said.ends_with("\nWould run, once.\n"), "{said}");
+    for (changes, key, expected) in [
+        (vec![], "eve", "no signature is by a signer whom this server knows"),
+        (vec![("servers", json!(["db-1"]))], "ada", "it is for other servers than `web-1`"),
+        (vec![("v", json!(7))], "ada", "version 7"),
+    ] {
+        let (code, said) = verify(&changes, key).await;
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("Would not run: ") && said.contains(expected), "{said}");
+    }
+    fs::write(&file, "{}").unwrap();
+    let (code, said) = host.tool(&["verify", file.to_str().unwrap()]).await;
+    assert_eq!(code, Some(2), "{said}");
+}

@@ -1,0 +1,296 @@
+//! What a signed payload permits, and what it does not; passkeys; and parsers that read anything.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod support;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::KeySize;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
+};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::signed::Signature;
+use signalbox_signing::payload::input_hash;
+use signalbox_signing::{Asked, NAMESPACE, Reason, Signers, Terms, fuzzing, signers_of};
+use support::{Keygen, PAYLOAD, now, signed};
+
+const ASKED: Asked<'_> = Asked::Command { command: "systemctl restart nginx", stdin: None, timeout_seconds: 60 };
+
+fn sshsig(signature: String) -> Signature {
+    Signature::Sshsig { signature }
+}
+
+/// The payload with these fields, which replace those of [`PAYLOAD`]; null removes one.
+fn payload(changes: &[(&str, Value)]) -> Vec<u8> {
+    let mut value: Value = serde_json::from_slice(PAYLOAD).unwrap();
+    for (name, change) in changes {
+        match change {
+            Value::Null => _ = value.as_object_mut().unwrap().remove(*name),
+            other => value[*name] = other.clone(),
+        }
+    }
+    value.to_string().into_bytes()
+}
+
+/// Two people and a stranger with their keys.
+struct Cast {
+    keygen: Keygen,
+    signers: Signers,
+}
+
+impl Cast {
+    fn new() -> Self {
+        let keygen = Keygen::new();
+        let ada = [keygen.generate("ada", "ed25519", ""), keygen.generate("ada-2", "ecdsa", "256")];
+        let ben = keygen.generate("ben", "ed25519", "");
+        keygen.generate("eve", "ed25519", "");
+        let signers = Signers::parse(&format!("ada {}\nada {}\nben {ben}\n", ada[0], ada[1])).unwrap();
+        Self { keygen, signers }
+    }
+
+    fn permit(&self, payload: &[u8], keys: &[&str], approvals: usize, asked: Asked<'_>) -> Result<(), Reason> {
+        self.permit_at(payload, keys, approvals, asked, now())
+    }
+
+    fn permit_at(
+        &self,
+        payload: &[u8],
+        keys: &[&str],
+        approvals: usize,
+        asked: Asked<'_>,
+        time: Timestamp,
+    ) -> Result<(), Reason> {
+        let signatures = keys.iter().map(|key| sshsig(self.keygen.sign(key, NAMESPACE, payload)));
+        let signed = signed(payload, signatures.collect());
+        let terms = Terms { name: "web-1", signers: &self.signers, approvals };
+        terms.permit(&signed, asked, time).map(|_| ()).map_err(|refusal| refusal.reason)
+    }
+}
+
+#[test]
+fn different_people_have_to_sign() {
+    let cast = Cast::new();
+    let permit = |keys: &[&str], approvals| cast.permit(PAYLOAD, keys, approvals, ASKED);
+
+    assert_eq!(permit(&["ada"], 1), Ok(()));
+    assert_eq!(permit(&["ada", "ben"], 2), Ok(()));
+    assert_eq!(permit(&["eve", "ben"], 1), Ok(()));
+    assert_eq!(permit(&[], 1), Err(Reason::NotSigned));
+    assert_eq!(permit(&["eve"], 1), Err(Reason::UnknownSigner));
+    for keys in [&["ada"][..], &["ada", "ada"], &["ada", "ada-2"], &["ada", "eve"]] {
+        assert_eq!(permit(keys, 2), Err(Reason::NotEnoughApprovals), "{keys:?}");
+    }
+}
+
+#[test]
+fn signatures_of_different_payloads_do_not_add_up() {
+    let cast = Cast::new();
+    let other = payload(&[("nonce", json!("ffffffffffffffffffffffffffffffff"))]);
+    let signatures =
+        vec![sshsig(cast.keygen.sign("ada", NAMESPACE, PAYLOAD)), sshsig(cast.keygen.sign("ben", NAMESPACE, &other))];
+    let terms = Terms { name: "web-1", signers: &cast.signers, approvals: 2 };
+
+    for bytes in [PAYLOAD, &other] {
+        let refusal = terms.permit(&signed(bytes, signatures.clone()), ASKED, now()).unwrap_err();
+        assert_eq!(refusal.reason, Reason::NotEnoughApprovals);
+    }
+}
+
+#[test]
+fn a_payload_permits_what_it_says_and_nothing_else() {
+    let cast = Cast::new();
+    let permit = |changes: &[(&str, Value)], asked| cast.permit(&payload(changes), &["ada"], 1, asked);
+    let command = |command, stdin, timeout_seconds| Asked::Command { command, stdin, timeout_seconds };
+    let restart = "systemctl restart nginx";
+    let container = [("kind", json!("container")), ("command", Value::Null), ("timeout_seconds", json!(5))];
+    let container = [&container[..], &[("action", json!("restart web"))]].concat();
+    let terminal = [("kind", json!("terminal")), ("command", Value::Null)];
+    let action = |action, timeout_seconds| Asked::Container { action, timeout_seconds };
+    let input = [("stdin_sha256", json!(input_hash("y\n")))];
+
+    assert_eq!(permit(&[], ASKED), Ok(()));
+    assert_eq!(permit(&input, command(restart, Some("y\n"), 60)), Ok(()));
+    assert_eq!(permit(&terminal, Asked::Terminal), Ok(()));
+    assert_eq!(permit(&container, action("restart web", Some(5))), Ok(()));
+    let refused = [
+        permit(&[], command("systemctl restart nginx ", None, 60)),
+        permit(&[], command("systemctl restart nginX", None, 60)),
+        permit(&[], command(restart, None, 61)),
+        permit(&[], command(restart, Some(""), 60)),
+        permit(&input, command(restart, None, 60)),
+        permit(&input, command(restart, Some("y"), 60)),
+        permit(&[], Asked::Terminal),
+        permit(&[], action("restart web", Some(5))),
+        permit(&terminal, ASKED),
+        permit(&terminal, action("restart web", None)),
+        permit(&container, ASKED),
+        permit(&container, Asked::Terminal),
+        permit(&container, action("restart db", Some(5))),
+        permit(&container, action("stop web", Some(5))),
+        permit(&container, action("restart web", None)),
+        permit(&container, action("restart web", Some(6))),
+        permit(&[("v", json!(2))], ASKED),
+        permit(&[("repeat", json!("daily"))], ASKED),
+    ];
+    assert_eq!(refused, [Err(Reason::NotSigned); 18]);
+    for servers in [json!(["web-2"]), json!(["web-1 "]), json!(["WEB-1"]), json!(["web-10", "web-"])] {
+        assert_eq!(permit(&[("servers", servers.clone())], ASKED), Err(Reason::WrongServer), "{servers}");
+    }
+    assert_eq!(permit(&[("servers", json!(["db-1", "web-1"]))], ASKED), Ok(()));
+}
+
+#[test]
+fn a_payload_holds_for_its_time() {
+    let cast = Cast::new();
+    let at = |time: &str| cast.permit_at(PAYLOAD, &["ada"], 1, ASKED, Timestamp::parse(time).unwrap());
+
+    assert_eq!(at("2026-11-26T10:00:00Z"), Ok(()));
+    assert_eq!(at("2026-11-26T10:04:59.999Z"), Ok(()));
+    for time in ["2026-11-26T09:59:59.999Z", "2026-11-26T10:05:00Z", "1970-01-01T00:00:00Z", "9999-12-31T00:00:00Z"] {
+        assert_eq!(at(time), Err(Reason::Expired), "{time}");
+    }
+}
+
+/// A passkey in software.
+struct Passkey {
+    cose: Vec<u8>,
+    sign: Box<dyn Fn(&[u8]) -> Vec<u8>>,
+}
+
+impl Passkey {
+    fn es256() -> Self {
+        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).unwrap();
+        let point = pair.public_key().as_ref();
+        let cose = [&[0xa5, 1, 2, 3, 0x26, 0x20, 1, 0x21, 0x58, 32], &point[1..33], &[0x22, 0x58, 32], &point[33..]];
+        let cose = cose.concat();
+        Self { cose, sign: Box::new(move |data| pair.sign(&SystemRandom::new(), data).unwrap().as_ref().to_vec()) }
+    }
+
+    fn eddsa() -> Self {
+        let pair = Ed25519KeyPair::generate().unwrap();
+        let cose = [&[0xa4, 1, 1, 3, 0x27, 0x20, 6, 0x21, 0x58, 32], pair.public_key().as_ref()].concat();
+        Self { cose, sign: Box::new(move |data| pair.sign(data).as_ref().to_vec()) }
+    }
+
+    fn rs256() -> Self {
+        let pair = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
+        let n = pair.public_key().modulus().big_endian_without_leading_zero().to_vec();
+        let cose = [&[0xa4, 1, 3, 3, 0x39, 1, 0, 0x20, 0x59, 1, 0], &n[..], &[0x21, 0x43, 1, 0, 1]].concat();
+        let sign = move |data: &[u8]| {
+            let mut signature = vec![0; pair.public_modulus_len()];
+            pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), data, &mut signature).unwrap();
+            signature
+        };
+        Self { cose, sign: Box::new(sign) }
+    }
+
+    fn signers(&self) -> Signers {
+        let cose = BASE64_URL_SAFE_NO_PAD.encode(&self.cose);
+        Signers::parse(&format!("ada sk-webauthn {cose} box.example.org passkey of ada")).unwrap()
+    }
+
+    fn assert(&self, said: &Said) -> [Vec<u8>; 3] {
+        let challenge = BASE64_URL_SAFE_NO_PAD.encode(digest(&SHA256, said.payload));
+        let client_data = json!({ "type": said.kind, "challenge": challenge, "origin": said.origin, "crossOrigin": said.is_embedded });
+        let client_data = client_data.to_string().into_bytes();
+        let authenticator = [digest(&SHA256, said.host.as_bytes()).as_ref(), &[said.flags], &[0, 0, 0, 9]].concat();
+        let signature = (self.sign)(&[&authenticator, digest(&SHA256, &client_data).as_ref()].concat());
+        [client_data, authenticator, signature]
+    }
+}
+
+struct Said {
+    payload: &'static [u8],
+    kind: &'static str,
+    origin: &'static str,
+    host: &'static str,
+    flags: u8,
+    is_embedded: bool,
+}
+
+const TRUTH: Said = Said {
+    payload: PAYLOAD,
+    kind: "webauthn.get",
+    origin: "https://box.example.org",
+    host: "box.example.org",
+    flags: 0b101,
+    is_embedded: false,
+};
+
+fn is_by(signers: &Signers, payload: &[u8], [client_data, authenticator, signature]: &[Vec<u8>; 3]) -> bool {
+    let encode = |bytes: &Vec<u8>| BASE64_URL_SAFE_NO_PAD.encode(bytes);
+    let signature = Signature::Webauthn {
+        client_data_json: encode(client_data),
+        authenticator_data: encode(authenticator),
+        signature: encode(signature),
+    };
+    !signers_of(&signed(payload, vec![signature]), payload, signers, now()).is_empty()
+}
+
+#[test]
+fn a_passkey_signs_the_payload_for_its_service_by_a_verified_user() {
+    let mut tries = 0;
+    for key in [Passkey::es256(), Passkey::eddsa(), Passkey::rs256()] {
+        let (signers, given) = (key.signers(), key.assert(&TRUTH));
+        assert!(is_by(&signers, PAYLOAD, &given));
+        let lies = [
+            Said { payload: b"{}", ..TRUTH },
+            Said { kind: "webauthn.create", ..TRUTH },
+            Said { origin: "https://evil.example.org", ..TRUTH },
+            Said { origin: "http://box.example.org", ..TRUTH },
+            Said { host: "evil.example.org", ..TRUTH },
+            Said { flags: 0b001, ..TRUTH },
+            Said { flags: 0b100, ..TRUTH },
+            Said { flags: 0, ..TRUTH },
+            Said { is_embedded: true, ..TRUTH },
+        ];
+        assert!(!lies.iter().any(|said| is_by(&signers, PAYLOAD, &key.assert(said))));
+        assert!(!is_by(&Passkey::es256().signers(), PAYLOAD, &given));
+
+        for part in 0..3 {
+            for bit in 0..given[part].len() * 8 {
+                let mut altered = given.clone();
+                altered[part][bit / 8] ^= 1 << (bit % 8);
+                assert!(!is_by(&signers, PAYLOAD, &altered), "part {part}, bit {bit}");
+                tries += 1;
+            }
+        }
+        for bit in 0..PAYLOAD.len() * 8 {
+            let mut altered = PAYLOAD.to_vec();
+            altered[bit / 8] ^= 1 << (bit % 8);
+            assert!(!is_by(&signers, &altered, &given), "bit {bit} of the payload");
+            tries += 1;
+        }
+    }
+    println!("{tries} altered assertions");
+    assert!(tries > 10_000, "{tries}");
+}
+
+proptest! {
+    #[test]
+    fn parsers_read_anything_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fuzzing::signed(&bytes);
+    }
+
+    #[test]
+    fn parsers_read_altered_texts_without_a_panic(at in 0_usize..2_000, with in any::<u8>()) {
+        let texts = [
+            PAYLOAD.to_vec(),
+            support::armored(&support::string(PAYLOAD)).into_bytes(),
+            b"ada,ben valid-before=\"20270101Z\",namespaces=\"git\" ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA= x".to_vec(),
+            [&b"SSHSIG\0\0\0\x01"[..], &support::string(b"x"), &support::string(b"y")].concat(),
+        ];
+        for mut text in texts {
+            let at = at % text.len();
+            text[at] = with;
+            fuzzing::signed(&text);
+            fuzzing::signed(&text[..at]);
+        }
+    }
+}

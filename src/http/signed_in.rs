@@ -1,0 +1,147 @@
+//! What operators signed, in requests. The service checks its shape and carries it: the agent alone decides.
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
+use paperclip::actix::Apiv2Schema;
+use serde_json::json;
+use signalbox_protocol::agent::AgentInfo;
+use signalbox_protocol::signed::{MAX_PAYLOAD_CHARACTERS, MAX_SIGNATURE_CHARACTERS, MAX_SIGNATURES, Signature, Signed};
+use uuid::Uuid;
+
+use super::error::{ApiError, ErrorCode};
+use super::extract::fault::{Faults, not_a_member};
+use super::extract::field::{TEXT, bounded, described, string, text_field};
+use crate::state::State;
+
+/// What proxies let pass in an address. Signatures of three people fit.
+const MAX_QUERY_CHARACTERS: usize = 6_000;
+
+text_field!(
+    /// The bytes that were signed, in base64: JSON that names the servers, what is to run, and when.
+    PayloadText(String),
+    |text, location| bounded(text, 1, MAX_PAYLOAD_CHARACTERS, location),
+    json!({ "type": "string", "minLength": 1, "maxLength": MAX_PAYLOAD_CHARACTERS, "pattern": TEXT })
+);
+
+text_field!(
+    /// A signature or a part of it.
+    SignatureText(String),
+    |text, location| bounded(text, 1, MAX_SIGNATURE_CHARACTERS, location),
+    json!({ "type": "string", "minLength": 1, "maxLength": MAX_SIGNATURE_CHARACTERS, "pattern": TEXT })
+);
+
+text_field!(
+    /// What operators signed, where a request has no body: the JSON of `signed`, in base64url without padding.
+    SignedText(Signed),
+    |text, location| {
+        let text = bounded(text, 1, MAX_QUERY_CHARACTERS, location)?;
+        let signed = BASE64_URL_SAFE_NO_PAD.decode(&text).ok().and_then(|json| serde_json::from_slice(&json).ok());
+        let signed = signed.filter(Signed::is_bounded);
+        signed.ok_or_else(|| Faults::at(location, "value_error.signed", "value is not base64url of JSON with payload and signatures"))
+    },
+    json!({ "type": "string", "minLength": 1, "maxLength": MAX_QUERY_CHARACTERS, "pattern": "^[A-Za-z0-9_-]+$" })
+);
+
+/// The kinds of signatures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignatureKind {
+    Sshsig,
+    Webauthn,
+}
+
+impl Deserr<Faults> for SignatureKind {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        match string(value, location)?.as_str() {
+            "sshsig" => Ok(Self::Sshsig),
+            "webauthn" => Ok(Self::Webauthn),
+            _ => Err(not_a_member(&["sshsig", "webauthn"], location)),
+        }
+    }
+}
+
+described!(SignatureKind, json!({ "type": "string", "enum": ["sshsig", "webauthn"] }));
+
+/// A signature of the payload's bytes: of an SSH key, as `ssh-keygen -Y sign -n signalbox-command-v1` writes it, or of a passkey.
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults, validate = is_complete -> Faults)]
+pub struct SignatureIn {
+    #[deserr(rename = "type")]
+    #[serde(rename = "type")]
+    kind: SignatureKind,
+    /// The text with its first and last line; of a passkey, base64url.
+    signature: SignatureText,
+    /// Of a passkey: what the browser said, in base64url. The challenge is the SHA-256 of the payload's bytes.
+    #[deserr(default)]
+    client_data_json: Option<SignatureText>,
+    /// Of a passkey: what the authenticator said, in base64url.
+    #[deserr(default)]
+    authenticator_data: Option<SignatureText>,
+}
+
+fn is_complete(input: SignatureIn, location: ValuePointerRef<'_>) -> Result<SignatureIn, Faults> {
+    let has_parts = input.client_data_json.is_some() && input.authenticator_data.is_some();
+    if input.kind == SignatureKind::Webauthn && !has_parts {
+        let msg = "a signature of a passkey needs client_data_json and authenticator_data";
+        return Err(Faults::at(location, "value_error.signature", msg));
+    }
+    Ok(input)
+}
+
+/// What operators signed for this, for servers that ask for signatures.
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults, validate = is_bounded -> Faults)]
+pub struct SignedOrder {
+    payload: PayloadText,
+    /// Between 1 and 16.
+    signatures: Vec<SignatureIn>,
+}
+
+fn is_bounded(input: SignedOrder, location: ValuePointerRef<'_>) -> Result<SignedOrder, Faults> {
+    if !(1..=MAX_SIGNATURES).contains(&input.signatures.len()) {
+        return Err(Faults::at(location, "value_error.signatures", "ensure that there are 1 to 16 signatures"));
+    }
+    Ok(input)
+}
+
+impl From<SignedOrder> for Signed {
+    fn from(input: SignedOrder) -> Self {
+        Self { payload: input.payload.0, signatures: input.signatures.into_iter().map(Signature::from).collect() }
+    }
+}
+
+impl From<SignatureIn> for Signature {
+    fn from(input: SignatureIn) -> Self {
+        let SignatureIn { kind, signature, client_data_json, authenticator_data } = input;
+        match (kind, client_data_json, authenticator_data) {
+            (SignatureKind::Webauthn, Some(client_data), Some(authenticator_data)) => Self::Webauthn {
+                client_data_json: client_data.0,
+                authenticator_data: authenticator_data.0,
+                signature: signature.0,
+            },
+            (SignatureKind::Sshsig | SignatureKind::Webauthn, ..) => Self::Sshsig { signature: signature.0 },
+        }
+    }
+}
+
+/// Refuses what is signed for an agent that does not check signatures: an older one, or one whose policy does not ask for them.
+/// It would run the command as if nobody had signed it.
+pub async fn expect_checked(
+    state: &State,
+    owner_id: Uuid,
+    server_id: Uuid,
+    capability: &'static str,
+) -> Result<(), ApiError> {
+    let server = state.store.find_server(owner_id, server_id).await?;
+    let Some(server) = server else { return Err(ApiError::not_found("Server not found")) };
+    let info = server.record.agent.as_deref().and_then(|text| serde_json::from_str::<AgentInfo>(text).ok());
+    let is_checked = info.is_none_or(|info| info.capabilities.iter().any(|name| name == capability));
+    if is_checked {
+        return Ok(());
+    }
+    let detail = format!(
+        "The agent of {} does not check signatures here: update it, set its policy to \"signed\", or leave `signed` out",
+        server.record.name
+    );
+    Err(ApiError::Refused { code: ErrorCode::AgentRefused, detail: detail.into() })
+}

@@ -1,0 +1,214 @@
+//! Commands that operators sign, from the API to the agent and to the audit log.
+
+#[path = "../../../signing/tests/support/mod.rs"]
+mod keygen;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use keygen::Keygen;
+use serde_json::{Value, json};
+use signalbox_protocol::Timestamp;
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use super::Scene;
+use crate::support::command_line::{Outcome, run, signalbox};
+use crate::support::commands::answered;
+use crate::support::dashboard::{Dashboard, Pass};
+use crate::support::rest::Answer;
+use crate::support::storage::direct;
+
+/// A server that asks for signatures of everything, and its signers.
+struct Signed {
+    scene: Scene,
+    keygen: Keygen,
+    files: TempDir,
+}
+
+impl Signed {
+    async fn start() -> Self {
+        let (files, keygen) = (TempDir::new().unwrap(), Keygen::new());
+        // The agent is another user, who may read the owner's files.
+        fs::set_permissions(&files, Permissions::from_mode(0o755)).unwrap();
+        let write = |name: &str, text: String| {
+            let path = files.path().join(name);
+            fs::write(&path, text).unwrap();
+            path.display().to_string()
+        };
+        let signers = write("allowed_signers", format!("ada@example.org {}\n", keygen.generate("ada", "ed25519", "")));
+        write("others", format!("eve@example.org {}\n", keygen.generate("eve", "ed25519", "")));
+        let policy = format!(
+            "commands = \"signed\"\nterminal = \"signed\"\ndocker = \"signed\"\nname = \"web-1\"\nsigners = \"{signers}\"\n"
+        );
+        let policy = write("policy.toml", policy);
+        let scene = Scene::with_flags(&["--policy", &policy]).await;
+        Self { scene, keygen, files }
+    }
+
+    fn signed(&self, key: &str, fields: &Value) -> Value {
+        let now = Timestamp::now();
+        let mut payload = json!({
+            "v": 1, "servers": ["web-1"], "timeout_seconds": 60, "nonce": Uuid::now_v7().simple().to_string(),
+            "not_before": now, "expires_at": now.plus_millis(300_000),
+        });
+        for (name, value) in fields.as_object().unwrap() {
+            payload[name] = value.clone();
+        }
+        let payload = payload.to_string().into_bytes();
+        let signature = self.keygen.sign(key, "signalbox-command-v1", &payload);
+        json!({
+            "payload": keygen::base64(&payload),
+            "signatures": [{ "type": "sshsig", "signature": signature }],
+        })
+    }
+
+    async fn run(&self, signed: &Value) -> Answer {
+        let body = json!({ "command": "echo done", "signed": signed });
+        answered(self.scene.site.run_body("", body)).await
+    }
+
+    async fn verify(&self, signers: &str) -> Outcome {
+        let mut command = signalbox(&["audit", "verify", "--signatures"]);
+        command.arg(self.files.path().join(signers));
+        command.env("SIGNALBOX_DATABASE_URL", direct(&self.scene.site.service.state.config.database_url()));
+        run(command).await
+    }
+}
+
+fn echo() -> Value {
+    json!({ "kind": "command", "command": "echo done" })
+}
+
+#[track_caller]
+fn assert_refused(answer: &Answer, reason: &str) {
+    assert_eq!(answer.status, 400, "{answer}");
+    let body: Value = answer.json();
+    assert_eq!((&body["code"], &body["reason"]), (&json!("agent_refused"), &json!(reason)), "{body}");
+}
+
+#[actix_web::test]
+async fn a_signed_command_runs_once_and_the_audit_log_proves_who_ordered_it() {
+    let host = Signed::start().await;
+    let signed = host.signed("ada", &echo());
+
+    assert_refused(&answered(host.scene.site.run("echo done")).await, "not_signed");
+    assert_refused(&host.run(&host.signed("eve", &echo())).await, "unknown_signer");
+    let other = host.signed("ada", &json!({ "kind": "command", "command": "echo done", "servers": ["web-2"] }));
+    assert_refused(&host.run(&other).await, "wrong_server");
+    let done = host.run(&signed).await;
+    assert_eq!(done.status, 200, "{done}");
+    let done: Value = done.json();
+    assert_eq!((&done["output"], &done["status"]), (&json!("done\n"), &json!("succeeded")));
+    assert_refused(&host.run(&signed).await, "replayed");
+
+    let log = host.scene.site.read("/audit?limit=500").await;
+    let kept = log.as_array().unwrap().iter().filter(|entry| entry["detail"]["signed"] == signed).count();
+    assert_eq!(kept, 2, "{log}");
+    let proof = host.verify("allowed_signers").await;
+    assert_eq!(proof.code, Some(1), "the orders of a stranger are in the log, too: {proof:?}");
+    let of = |words: &str| proof.stdout.lines().filter(|line| line.contains(words)).count();
+    assert_eq!(of("command.run on web-1: echo done: signed by ada@example.org"), 3, "{proof:?}");
+    assert_eq!(of("FORGED OR ALTERED: no signature is by a known signer"), 1, "{proof:?}");
+    assert_eq!(of(": not signed"), 1, "{proof:?}");
+    let other = host.verify("others").await;
+    assert_eq!((other.code, other.stdout.matches("FORGED").count()), (Some(1), 3), "{other:?}");
+}
+
+#[actix_web::test]
+async fn a_batch_is_signed_once() {
+    let host = Signed::start().await;
+    let site = &host.scene.site;
+    let body = json!({ "command": "echo done", "server_ids": [site.server_id], "signed": host.signed("ada", &echo()) });
+
+    let batch = site.post("/commands").json(body).expect(201).await;
+
+    let path = format!("/commands/batches/{}", batch["id"].as_str().unwrap());
+    let ended = crate::support::eventually("the batch ends", async || {
+        let batch = site.read(&path).await;
+        (!batch["finished_at"].is_null()).then_some(batch)
+    });
+    let ended = ended.await;
+    assert_eq!(ended["counts"]["succeeded"], json!(1), "{ended}");
+    let proof = host.verify("allowed_signers").await;
+    assert_eq!(proof.code, Some(0), "{proof:?}");
+    assert!(proof.stdout.contains("echo done: signed by ada@example.org"), "{proof:?}");
+}
+
+#[actix_web::test]
+async fn a_terminal_and_a_container_take_signatures_of_their_own() {
+    let host = Signed::start().await;
+    let site = &host.scene.site;
+    let terminal = host.signed("ada", &json!({ "kind": "terminal" }));
+    let open = async |signed: Option<&Value>| {
+        let signed = signed.map(|signed| format!("?signed={}", BASE64_URL_SAFE_NO_PAD.encode(signed.to_string())));
+        let path = format!("/api/v1/ws/terminal/{}{}", site.server_id, signed.unwrap_or_default());
+        Dashboard::open(site.service.address, &path, Pass::Subprotocol(&site.owner.token), &[]).await.unwrap()
+    };
+
+    let mut browser = open(Some(&terminal)).await;
+    browser.send(json!({ "type": "input", "data": { "data": "echo o''k\n" } })).await;
+    let mut shown = String::new();
+    while !shown.contains("ok") {
+        shown.push_str(browser.expect("output").await["data"].as_str().unwrap());
+    }
+    for signed in [None, Some(&terminal)] {
+        let error = open(signed).await.expect("error").await;
+        assert_eq!(error["code"], json!("agent_refused"), "{error}");
+    }
+
+    let path = format!("/docker/{}/containers/web/restart", site.server_id);
+    let restart = json!({ "kind": "container", "action": "restart web", "timeout_seconds": null });
+    let act = async |body: Value| site.post(&path).json(body).send().await;
+    assert_refused(&act(json!({})).await, "not_signed");
+    assert_refused(&act(json!({ "signed": terminal })).await, "not_signed");
+    // The agent permits it. That there is no such container is the engine's answer, if there is an engine.
+    let permitted = act(json!({ "signed": host.signed("ada", &restart) })).await;
+    let body: Value = permitted.json();
+    assert_ne!(body["code"], json!("agent_refused"), "{body}");
+}
+
+#[actix_web::test]
+async fn an_agent_that_checks_no_signatures_gets_nothing_that_is_signed() {
+    let host = Signed::start().await;
+    let scene = Scene::start().await;
+    let signed = host.signed("ada", &echo());
+
+    let answer = answered(scene.site.run_body("", json!({ "command": "echo done", "signed": signed }))).await;
+
+    assert_eq!(answer.status, 400, "{answer}");
+    let body: Value = answer.json();
+    assert_eq!((&body["code"], &body["reason"]), (&json!("agent_refused"), &Value::Null), "{body}");
+    assert!(body["detail"].as_str().unwrap().contains("does not check signatures"), "{body}");
+}
+
+#[actix_web::test]
+async fn the_shape_of_what_is_signed_is_checked() {
+    let host = Signed::start().await;
+    let sound = host.signed("ada", &echo());
+    let with = |name: &str, value: Value| {
+        let mut signed = sound.clone();
+        signed[name] = value;
+        signed
+    };
+    let cases = [
+        json!("signed"),
+        json!({}),
+        with("payload", json!("")),
+        with("payload", json!("x".repeat(400_001))),
+        with("signatures", json!([])),
+        with("signatures", json!(vec![sound["signatures"][0].clone(); 17])),
+        with("signatures", json!([{ "type": "pgp", "signature": "x" }])),
+        with("signatures", json!([{ "type": "webauthn", "signature": "x" }])),
+        with("signatures", json!([{ "type": "sshsig" }])),
+        with("signatures", json!([{ "type": "sshsig", "signature": "x".repeat(16_385) }])),
+    ];
+
+    for signed in cases {
+        let answer = host.run(&signed).await;
+        assert_eq!(answer.status, 422, "{answer}");
+    }
+    assert_refused(&host.run(&with("payload", json!("not base64"))).await, "not_signed");
+}
