@@ -1,5 +1,5 @@
 //! Finds the servers that an owner has with a tag, and a page of an owner's servers in the order of their names, each by an index
-//! alone: both are lists of somebody to whom a tag is granted.
+//! alone: both are lists of a user with a grant of a tag.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::sea_orm::DatabaseBackend;

@@ -1,4 +1,4 @@
-//! The servers of one tag as somebody sees them to whom the tag is granted, beside their owner, in turns.
+//! The servers of one tag as another account with a grant of the tag sees them, beside their owner, in turns.
 
 use std::time::{Duration, Instant};
 

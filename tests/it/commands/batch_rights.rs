@@ -92,7 +92,7 @@ async fn no_command_is_sent_for_an_account_that_was_disabled() {
 }
 
 #[actix_web::test]
-async fn a_batch_that_stops_on_failure_stops_there_and_others_go_on_where_the_right_is_left() {
+async fn a_batch_that_stops_on_failure_stops_there_and_other_batches_run_where_the_right_is_left() {
     let mut guest = Guest::start().await;
     let second = guest.troop.ids[1];
     let (_, first) = guest.begin(json!({"stop_on_failure": true})).await;

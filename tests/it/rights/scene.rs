@@ -149,7 +149,7 @@ impl Scene {
         self.people = people;
     }
 
-    /// Somebody to whom the owner grants this.
+    /// An account with this grant of the owner.
     async fn person(
         &mut self,
         name: &'static str,
