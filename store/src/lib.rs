@@ -77,6 +77,7 @@ mod transfer;
 mod users;
 mod views;
 mod visibility;
+mod withdrawals;
 
 use std::path::PathBuf;
 
