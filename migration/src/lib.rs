@@ -35,6 +35,7 @@ mod m20261128_000016_factors;
 mod m20261128_000017_external_identities;
 mod m20261128_000019_shared_views;
 mod m20261128_000020_annotations;
+mod m20261128_000024_provider_teams;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -70,6 +71,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261128_000017_external_identities::Migration),
             Box::new(m20261128_000019_shared_views::Migration),
             Box::new(m20261128_000020_annotations::Migration),
+            Box::new(m20261128_000024_provider_teams::Migration),
         ]
     }
 }

@@ -5,6 +5,7 @@ mod accounts;
 pub mod browser;
 mod evil;
 pub mod fake;
+mod groups;
 mod links;
 mod logout;
 mod outages;

@@ -7,7 +7,7 @@ use crate::audit::{Entry, action};
 use crate::change::Change;
 use crate::effects;
 use crate::http::error::{ApiError, ErrorCode};
-use crate::http::extract::{CallerAt, Checked, IdPath, SignedIn};
+use crate::http::extract::{CallerAt, Checked, IdPath, Recent, SignedIn};
 use crate::http::field_out::{Id, TimeOut};
 use crate::http::reply::{Done, Listed};
 use crate::http::task::run_detached;
@@ -53,10 +53,10 @@ pub async fn list(ask: Checked<SignedIn>) -> Result<Listed<IdentityOut>, ApiErro
 
 /// Unlink an account at the identity provider
 ///
-/// Ends the sessions that came from there. An account without a password keeps its last link (400 `no_password`).
+/// Ends the sessions that came from there, and your places in teams that are groups there. An account without a password keeps its last link (400 `no_password`).
 #[api_v2_operation(tags(Authentication), operation_id = "unlink_identity")]
-pub async fn unlink(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
-    let CallerAt { caller, actor, path } = ask.subject;
+pub async fn unlink(ask: Checked<Recent<CallerAt<IdPath>>>) -> Result<Done, ApiError> {
+    let Recent(CallerAt { caller, actor, path }) = ask.subject;
     let entry = Entry::new(action::IDENTITY_UNLINK, caller.user_id, actor);
     let state = ask.state;
     let removed = run_detached(async move {
@@ -64,6 +64,8 @@ pub async fn unlink(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
         for login_id in ended {
             effects::commit(&state, Change::LoginEnded { login_id }).await;
         }
+        // The teams of the provider's groups.
+        effects::commit(&state, Change::AccessChanged).await;
         Ok(removal)
     });
     match removed.await? {
