@@ -1,5 +1,6 @@
 //! `/auth/totp`, `/auth/passkeys` and `/auth/step-up`: second factors, and who must prove what.
 
+mod log;
 mod passkeys;
 mod policy;
 mod totp;

@@ -10,4 +10,4 @@ mod links;
 mod logout;
 mod outages;
 mod passwords;
-mod real;
+pub mod real;
