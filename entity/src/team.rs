@@ -16,6 +16,9 @@ pub struct Model {
     /// Who manages it; null once that account is deleted.
     #[sea_orm(indexed)]
     pub created_by: Option<Uuid>,
+    /// The identity provider whose group of this name it is: its members are that group's. Null for a team that a person made.
+    #[sea_orm(column_type = "Text", nullable)]
+    pub issuer: Option<String>,
     pub created_at: Millis,
 }
 

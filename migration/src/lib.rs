@@ -36,6 +36,7 @@ mod m20261128_000017_external_identities;
 mod m20261128_000019_shared_views;
 mod m20261128_000020_annotations;
 mod m20261128_000021_tags_by_owner;
+mod m20261128_000024_provider_teams;
 mod m20261128_000027_signed_commands;
 
 /// Applies the migrations in order; run by the service at every start.
@@ -73,6 +74,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261128_000019_shared_views::Migration),
             Box::new(m20261128_000020_annotations::Migration),
             Box::new(m20261128_000021_tags_by_owner::Migration),
+            Box::new(m20261128_000024_provider_teams::Migration),
             Box::new(m20261128_000027_signed_commands::Migration),
         ]
     }

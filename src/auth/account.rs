@@ -205,6 +205,14 @@ impl Accounts {
         Ok(pair)
     }
 
+    /// Whether a user has a password and may sign in with it.
+    pub async fn can_use_password(&self, user_id: Uuid) -> Result<bool, StoreError> {
+        match self.store.find_user(user_id).await? {
+            Some(user) if !user.password_hash.is_empty() => self.may_use_password(&user).await,
+            Some(_) | None => Ok(false),
+        }
+    }
+
     /// Whether an account may sign in with its password. With `off` one administrator still can: if the identity provider
     /// is away, somebody has to.
     async fn may_use_password(&self, user: &User) -> Result<bool, StoreError> {

@@ -21,7 +21,7 @@ use crate::auth::Caller;
 use crate::change::Change;
 use crate::effects;
 use crate::state::State;
-use crate::store::{Joined, MAX_MEMBERS, TeamMember, TeamWithMembers};
+use crate::store::{Joined, Left, MAX_MEMBERS, Renamed, TeamMember, TeamWithMembers};
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
@@ -43,7 +43,9 @@ pub struct TeamPatchIn {
 pub struct TeamOut {
     id: Id,
     name: String,
-    /// Who manages it, besides administrators; null if that account was deleted.
+    /// The identity provider whose group it is, with the same members. Null for a team that a person made.
+    issuer: Option<String>,
+    /// Who manages it, besides administrators; null if that account was deleted, and for a group of the provider.
     created_by: Option<PersonOut>,
     created_at: TimeOut,
     /// The members, by name.
@@ -71,6 +73,7 @@ impl TeamOut {
         Self {
             id: Id(team.id),
             name: team.name,
+            issuer: team.issuer,
             created_by,
             created_at: TimeOut(team.created_at.into()),
             members: members.into_iter().map(MemberOut::from).collect(),
@@ -146,7 +149,7 @@ pub async fn create(
 
 /// Change a team
 ///
-/// Its creator and administrators may.
+/// Its creator and administrators may. A group of the identity provider keeps its name (400 `bad_request`).
 #[api_v2_operation(tags(Sharing), operation_id = "update_team")]
 pub async fn update(
     ask: Checked<Recent<CallerAt<IdPath>>, NoQuery, extract::Json<TeamPatchIn>>,
@@ -156,7 +159,11 @@ pub async fn update(
         let id = path.id.0;
         managed(&ask.state, &caller, id).await?;
         if let Some(Name(name)) = patch.name {
-            ask.state.store.rename_team(id, &name, actor).await?.ok_or_else(not_found)?;
+            match ask.state.store.rename_team(id, &name, actor).await? {
+                Renamed::Done(_) => {}
+                Renamed::Gone => return Err(not_found()),
+                Renamed::Provider => return Err(of_provider()),
+            }
             effects::commit(&ask.state, Change::AccessChanged).await;
         }
         shown(&ask.state, id).await
@@ -166,7 +173,8 @@ pub async fn update(
 
 /// Delete a team
 ///
-/// Ends all grants to it. Its creator and administrators may.
+/// Ends all grants to it. Its creator and administrators may. A group of the identity provider is created again, without grants,
+/// when somebody in it signs in.
 #[api_v2_operation(tags(Sharing), operation_id = "delete_team")]
 pub async fn delete(ask: Checked<Recent<CallerAt<IdPath>>>) -> Result<Done, ApiError> {
     let Recent(CallerAt { caller, actor, path }) = ask.subject;
@@ -182,7 +190,8 @@ pub async fn delete(ask: Checked<Recent<CallerAt<IdPath>>>) -> Result<Done, ApiE
 
 /// Add a member to a team
 ///
-/// Names the user by id or name. The member may at once do what is granted to the team. Its creator and administrators may.
+/// Names the user by id or name. The member may at once do what is granted to the team. Its creator and administrators may. Nobody
+/// is added to a group of the identity provider (400 `bad_request`).
 #[api_v2_operation(tags(Sharing), operation_id = "add_team_member")]
 pub async fn add_member(ask: Checked<Recent<CallerAt<MemberPath>>>) -> Result<actix_web::web::Json<TeamOut>, ApiError> {
     let Recent(CallerAt { caller, actor, path }) = ask.subject;
@@ -195,6 +204,7 @@ pub async fn add_member(ask: Checked<Recent<CallerAt<MemberPath>>>) -> Result<ac
         match joined? {
             Joined::Added | Joined::Already => shown(&ask.state, id).await,
             Joined::Gone => Err(unknown_user()),
+            Joined::Provider => Err(of_provider()),
             Joined::Full => {
                 let detail = format!("A team has at most {MAX_MEMBERS} members: make another one");
                 Err(ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() })
@@ -206,7 +216,8 @@ pub async fn add_member(ask: Checked<Recent<CallerAt<MemberPath>>>) -> Result<ac
 
 /// Remove a member from a team
 ///
-/// The team's creator, administrators and the member may.
+/// The team's creator, administrators and the member may. Nobody is removed from a group of the identity provider (400
+/// `bad_request`).
 #[api_v2_operation(tags(Sharing), operation_id = "remove_team_member")]
 pub async fn remove_member(ask: Checked<Recent<CallerAt<MemberPath>>>) -> Result<Done, ApiError> {
     let Recent(CallerAt { caller, actor, path }) = ask.subject;
@@ -221,7 +232,11 @@ pub async fn remove_member(ask: Checked<Recent<CallerAt<MemberPath>>>) -> Result
         effects::commit(&ask.state, Change::AccessChanged).await;
         Ok(removed?)
     });
-    if removed.await? { Ok(Done("Member removed")) } else { Err(not_a_member()) }
+    match removed.await? {
+        Left::Removed => Ok(Done("Member removed")),
+        Left::NotAMember => Err(not_a_member()),
+        Left::Provider => Err(of_provider()),
+    }
 }
 
 async fn user_of(state: &State, named: &UserRef) -> Result<Option<Uuid>, ApiError> {
@@ -253,6 +268,12 @@ async fn shown(state: &State, id: Uuid) -> Result<actix_web::web::Json<TeamOut>,
     let creators: Vec<Uuid> = found.team.created_by.into_iter().collect();
     let names = state.store.usernames(&creators).await?;
     Ok(actix_web::web::Json(TeamOut::new(found, names.values().next())))
+}
+
+/// A team whose name and members are those of a group of the identity provider.
+fn of_provider() -> ApiError {
+    let detail = "The team is a group of the identity provider: change the group there. It applies at the next sign-in";
+    ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() }
 }
 
 fn not_found() -> ApiError {

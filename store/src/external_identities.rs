@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::audit_log::record_in;
 use super::external_logins::{ProviderLogin, insert_login};
+use super::provider_teams::{self, TeamsChange};
 use super::{ExternalIdentity, NewUser, Store, StoreError, User, logins, taken};
 use crate::audit::{Actor, Entry, action};
 
@@ -46,7 +47,7 @@ impl NewIdentity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FirstSignIn {
     /// The account was created, and signed in.
-    Created(Box<User>),
+    Created(Box<User>, TeamsChange),
     /// An account has this e-mail address. Only its owner can say that it is the same person.
     EmailTaken,
     /// Another request created the account at the same time: it is to be found now.
@@ -57,7 +58,7 @@ pub enum FirstSignIn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdentityLink {
     /// They belong together, perhaps since earlier.
-    Linked,
+    Linked(TeamsChange),
     /// The person has another account.
     TakenByAnother,
     /// The account or its sign-in is gone.
@@ -143,18 +144,20 @@ impl Store {
         record_in(&transaction, entry.detail(json!({ "by": "oidc", "issuer": identity.issuer }))).await?;
         let row = insert_identity(&transaction, user.id, identity, now).await?;
         insert_login(&transaction, row.id, &user, login).await?;
+        let (address, now) = (&login.login.address, login.login.now);
+        let change = provider_teams::sync(&transaction, &user, &identity.issuer, address, now).await?;
         transaction.commit().await?;
-        Ok(FirstSignIn::Created(Box::new(user)))
+        Ok(FirstSignIn::Created(Box::new(user), change))
     }
 
-    /// Signs in the user of an identity, and stores what the provider says of them now. Returns none if the link is gone
-    /// or the account is disabled.
+    /// Signs in the user of an identity, and stores what the provider says of them now: their groups decide in which of its teams
+    /// they are. Returns none if the link is gone or the account is disabled.
     pub async fn sign_in_by_identity(
         &self,
         identity_id: Uuid,
         identity: &NewIdentity,
         login: &ProviderLogin,
-    ) -> Result<Option<User>, StoreError> {
+    ) -> Result<Option<(User, TeamsChange)>, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             // First, so that a change of the link waits for this transaction.
@@ -170,8 +173,10 @@ impl Store {
             let user = user::Entity::find_by_id(login.login.user_id).one(&transaction).await?;
             let (1, true, Some(user)) = (updated.rows_affected, is_admitted, user) else { return Ok(None) };
             insert_login(&transaction, identity_id, &user, login).await?;
+            let (address, now) = (&login.login.address, login.login.now);
+            let change = provider_teams::sync(&transaction, &user, &identity.issuer, address, now).await?;
             transaction.commit().await?;
-            Ok(Some(user))
+            Ok(Some((user, change)))
         })
         .await
     }
@@ -190,7 +195,7 @@ impl Store {
                 return Ok(IdentityLink::Gone);
             };
             match by_subject(&identity.issuer, &identity.subject).one(&transaction).await? {
-                Some(known) if known.user_id == login.user_id => return Ok(IdentityLink::Linked),
+                Some(known) if known.user_id == login.user_id => return Ok(IdentityLink::Linked(TeamsChange::Same)),
                 Some(_) => return Ok(IdentityLink::TakenByAnother),
                 None => {}
             }
@@ -198,8 +203,11 @@ impl Store {
             let entry = Entry::new(action::IDENTITY_LINK, login.user_id, actor.clone()).target(row.id);
             let detail = json!({ "issuer": identity.issuer, "subject": identity.subject, "email": identity.email });
             record_in(&transaction, entry.detail(detail)).await?;
+            let user = user::Entity::find_by_id(login.user_id).one(&transaction).await?;
+            let Some(user) = user else { return Ok(IdentityLink::Gone) };
+            let change = provider_teams::sync(&transaction, &user, &identity.issuer, &actor.address, now).await?;
             transaction.commit().await?;
-            Ok(IdentityLink::Linked)
+            Ok(IdentityLink::Linked(change))
         });
         match linked.await {
             Err(StoreError::Database(error)) if is_duplicate(&error) => Ok(IdentityLink::TakenByAnother),
@@ -207,8 +215,14 @@ impl Store {
         }
     }
 
-    /// Removes a link of the user whom `entry` concerns, and ends the logins that came by it. Returns those as well.
-    pub async fn unlink_identity(&self, id: Uuid, entry: Entry) -> Result<(Removal, Vec<Uuid>), StoreError> {
+    /// Removes a link of the user whom `entry` concerns, with their places in teams that came of it, and ends the logins that came
+    /// by it. Returns those as well.
+    pub async fn unlink_identity(
+        &self,
+        id: Uuid,
+        has_password: bool,
+        entry: Entry,
+    ) -> Result<(Removal, Vec<Uuid>), StoreError> {
         let user_id = entry.owner_id;
         self.retried(|| async {
             let transaction = self.write.begin().await?;
@@ -217,7 +231,8 @@ impl Store {
             let own = external_identity::Entity::find().filter(external_identity::Column::UserId.eq(user_id));
             let found = own.clone().filter(external_identity::Column::Id.eq(id)).one(&transaction).await?;
             let (Some(user), Some(found)) = (user, found) else { return Ok((Removal::NotFound, Vec::new())) };
-            if user.password_hash.is_empty() && own.count(&transaction).await? == 1 {
+            let is_only_way = user.password_hash.is_empty() || !has_password;
+            if is_only_way && own.count(&transaction).await? == 1 {
                 return Ok((Removal::LastWayIn, Vec::new()));
             }
             let logins: Vec<Uuid> = external_login::Entity::find()
@@ -235,6 +250,8 @@ impl Store {
             external_identity::Entity::delete_by_id(id).exec(&transaction).await?;
             let detail = json!({ "issuer": found.issuer, "subject": found.subject });
             record_in(&transaction, entry.clone().target(id).detail(detail)).await?;
+            let address = &entry.actor.address;
+            provider_teams::sync(&transaction, &user, &found.issuer, address, Timestamp::now()).await?;
             transaction.commit().await?;
             Ok((Removal::Removed, logins))
         })

@@ -49,6 +49,30 @@ pub enum Joined {
     Gone,
     /// The team has as many members as one may have.
     Full,
+    /// The groups of an identity provider decide who is in the team.
+    Provider,
+}
+
+/// The result of removing somebody from a team.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// They are no member now.
+    Removed,
+    /// They were none.
+    NotAMember,
+    /// The groups of an identity provider decide who is in the team.
+    Provider,
+}
+
+/// The result of renaming a team.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Renamed {
+    /// The team with its name.
+    Done(Team),
+    /// There is no such team.
+    Gone,
+    /// It is named after the group of an identity provider.
+    Provider,
 }
 
 impl Store {
@@ -63,6 +87,7 @@ impl Store {
             name: name.to_owned(),
             name_key: name.to_lowercase(),
             created_by: Some(creator),
+            issuer: None,
             created_at: Timestamp::now().into(),
         };
         self.retried(|| async {
@@ -124,16 +149,19 @@ impl Store {
         Ok(members)
     }
 
-    /// Renames a team. None if it does not exist.
+    /// Renames a team.
     ///
     /// # Errors
     ///
     /// [`StoreError::TeamNameTaken`].
-    pub async fn rename_team(&self, id: Uuid, name: &str, actor: Actor) -> Result<Option<Team>, StoreError> {
+    pub async fn rename_team(&self, id: Uuid, name: &str, actor: Actor) -> Result<Renamed, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             let found = team::Entity::find_by_id(id).lock_exclusive().one(&transaction).await?;
-            let Some(team) = found else { return Ok(None) };
+            let Some(team) = found else { return Ok(Renamed::Gone) };
+            if team.issuer.is_some() {
+                return Ok(Renamed::Provider);
+            }
             let detail = json!({ "name": changed(&team.name, Some(&name.to_owned())) });
             let row = team::ActiveModel {
                 id: Set(id),
@@ -144,7 +172,7 @@ impl Store {
             let team = row.update(&transaction).await.map_err(name_taken)?;
             record_in(&transaction, entry(action::TEAM_UPDATE, &team, actor.clone()).detail(detail)).await?;
             transaction.commit().await?;
-            Ok(Some(team))
+            Ok(Renamed::Done(team))
         })
         .await
     }
@@ -173,6 +201,9 @@ impl Store {
             let transaction = self.write.begin().await?;
             let found = team::Entity::find_by_id(team_id).lock_exclusive().one(&transaction).await?;
             let Some(team) = found else { return Ok(Joined::Gone) };
+            if team.issuer.is_some() {
+                return Ok(Joined::Provider);
+            }
             let found = user::Entity::find_by_id(user_id).lock_shared().one(&transaction).await?;
             let Some(user) = found else { return Ok(Joined::Gone) };
             if member(&transaction, team_id, user_id).await?.is_some() {
@@ -193,21 +224,25 @@ impl Store {
         .await
     }
 
-    /// Removes a user from a team. Returns whether they were a member.
-    pub async fn remove_team_member(&self, team_id: Uuid, user_id: Uuid, actor: Actor) -> Result<bool, StoreError> {
+    /// Removes a user from a team.
+    pub async fn remove_team_member(&self, team_id: Uuid, user_id: Uuid, actor: Actor) -> Result<Left, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             let found = team::Entity::find_by_id(team_id).lock_exclusive().one(&transaction).await?;
-            let Some(team) = found else { return Ok(false) };
-            let Some(user) = user::Entity::find_by_id(user_id).one(&transaction).await? else { return Ok(false) };
+            let Some(team) = found else { return Ok(Left::NotAMember) };
+            if team.issuer.is_some() {
+                return Ok(Left::Provider);
+            }
+            let user = user::Entity::find_by_id(user_id).one(&transaction).await?;
+            let Some(user) = user else { return Ok(Left::NotAMember) };
             let removed = team_member::Entity::delete_by_id((team_id, user_id)).exec(&transaction).await?;
             if removed.rows_affected == 0 {
-                return Ok(false);
+                return Ok(Left::NotAMember);
             }
             let entry = entry(action::TEAM_MEMBER_REMOVE, &team, actor.clone());
             record_in(&transaction, entry.detail(membership(&team, &user))).await?;
             transaction.commit().await?;
-            Ok(true)
+            Ok(Left::Removed)
         })
         .await
     }

@@ -172,7 +172,7 @@ impl Visibility {
     pub(super) fn naming<C: ColumnTrait>(&self, owner: C, server: C) -> Condition {
         let own = owner.eq(self.own);
         let Some(shares) = &self.shares else { return Condition::all().add(own) };
-        let shared = Branches(shares.branches(None)).ids();
+        let shared = Branches { conditions: shares.branches(None), tagged: None }.ids();
         Condition::any().add(own).add(server.in_subquery(shared))
     }
 

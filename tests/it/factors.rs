@@ -1,5 +1,6 @@
 //! `/auth/totp`, `/auth/passkeys` and `/auth/step-up`: second factors, and who must prove what.
 
+mod log;
 mod passkeys;
 mod policy;
 mod totp;
@@ -64,7 +65,7 @@ async fn entries(service: &TestService, account: &Account, action: &str) -> Vec<
     found.as_array().unwrap().clone()
 }
 
-async fn execute(service: &TestService, statement: &str) {
+pub async fn execute(service: &TestService, statement: &str) {
     let database = Database::connect(direct(&service.state.config.database_url())).await.unwrap();
     database.execute_unprepared(statement).await.unwrap();
     database.close().await.unwrap();

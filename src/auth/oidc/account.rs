@@ -6,10 +6,17 @@ use uuid::Uuid;
 use super::{Identity, Oidc};
 use crate::audit::Actor;
 use crate::auth::account::{AccountError, Accounts, Origin, TokenPair};
-use crate::store::{FirstSignIn, IdentityLink, Means, NewLogin, NewUser, ProviderLogin, StoreError, User};
+use crate::store::{FirstSignIn, IdentityLink, Means, NewLogin, NewUser, ProviderLogin, StoreError, TeamsChange};
 
 /// How often a sign-in begins again because another one of the same person, or of the same name, came first.
 const MAX_ATTEMPTS: usize = 5;
+
+/// A sign-in.
+pub struct SignedIn {
+    pub pair: TokenPair,
+    /// Whether the person is in other teams now.
+    pub teams: TeamsChange,
+}
 
 /// Why a person does not get in.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +61,7 @@ impl Accounts {
         oidc: &Oidc,
         person: &Identity,
         origin: Origin,
-    ) -> Result<(User, TokenPair), SignInError> {
+    ) -> Result<SignedIn, SignInError> {
         if !oidc.config().admits(person) {
             return Err(SignInError::NotAllowed);
         }
@@ -83,15 +90,15 @@ impl Accounts {
         user_id: Uuid,
         person: &Identity,
         origin: Origin,
-    ) -> Result<Option<(User, TokenPair)>, SignInError> {
+    ) -> Result<Option<SignedIn>, SignInError> {
         let (login, pair) = self.begin_login(user_id, "", Means::Provider, origin)?;
         let login = self.provider_login(login, person);
-        let user = self.store.sign_in_by_identity(identity_id, &person.to_store(), &login).await?;
-        Ok(user.map(|user| (user, pair)))
+        let signed_in = self.store.sign_in_by_identity(identity_id, &person.to_store(), &login).await?;
+        Ok(signed_in.map(|(_, teams)| SignedIn { pair, teams }))
     }
 
     /// Returns none if the person has an account by now.
-    async fn first_visit(&self, person: &Identity, origin: Origin) -> Result<Option<(User, TokenPair)>, SignInError> {
+    async fn first_visit(&self, person: &Identity, origin: Origin) -> Result<Option<SignedIn>, SignInError> {
         if self.needs_setup().await? {
             return Err(SignInError::SetupRequired);
         }
@@ -108,7 +115,7 @@ impl Accounts {
         let (login, pair) = self.begin_login(new.id, &new.username, Means::Provider, origin)?;
         let login = self.provider_login(login, person);
         match self.store.join_by_identity(&new, &person.to_store(), &login).await? {
-            FirstSignIn::Created(user) => Ok(Some((*user, pair))),
+            FirstSignIn::Created(_, teams) => Ok(Some(SignedIn { pair, teams })),
             FirstSignIn::EmailTaken => Err(SignInError::EmailTaken),
             FirstSignIn::Exists => Ok(None),
         }
@@ -125,7 +132,7 @@ impl Accounts {
         ProviderLogin { login: NewLogin { proved_at, ..login }, sid: person.sid.clone() }
     }
 
-    /// Links a person to the account of a login.
+    /// Links a person to the account of a login. Returns whether the account is in other teams now.
     pub async fn link_identity(
         &self,
         oidc: &Oidc,
@@ -133,14 +140,14 @@ impl Accounts {
         person: &Identity,
         address: String,
         now: Timestamp,
-    ) -> Result<(), LinkError> {
+    ) -> Result<TeamsChange, LinkError> {
         if !oidc.config().admits(person) {
             return Err(LinkError::NotAllowed);
         }
         let caller = self.logins.caller(login_id).await?.ok_or(LinkError::SessionEnded)?;
         let actor: Actor = caller.at(address);
         match self.store.link_identity(login_id, &person.to_store(), &actor, now).await? {
-            IdentityLink::Linked => Ok(()),
+            IdentityLink::Linked(change) => Ok(change),
             IdentityLink::TakenByAnother => Err(LinkError::TakenByAnother),
             IdentityLink::Gone => Err(LinkError::SessionEnded),
         }

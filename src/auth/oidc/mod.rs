@@ -30,7 +30,7 @@ use signalbox_protocol::Timestamp;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use uuid::Uuid;
 
-pub use account::{LinkError, SignInError};
+pub use account::{LinkError, SignInError, SignedIn};
 pub use attempt::{Attempt, LIFETIME_SECONDS};
 pub use identity::Identity;
 pub use logout_token::LogoutError;

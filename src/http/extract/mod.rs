@@ -31,7 +31,7 @@ pub use text::query as parse_query;
 pub use administrator::Administrator;
 pub use body::{Body, Form, Json, MAX_BODY, NoBody, OptionalJson};
 use fault::{Faults, Part};
-pub use proof::{Fresh, Recent, Unproved, check_recent};
+pub use proof::{Fresh, Recent, Unproved, check_change_of_ways_in, check_recent};
 pub use subject::{
     Anyone, CallerAt, IdPath, Manage, NoPath, OnServer, Own, Respond, See, ServerIdPath, ServerPath, SignedIn, Subject,
     UseCommands, UseContainers, UseLogs, bearer_token, find_caller,

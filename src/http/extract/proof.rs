@@ -96,3 +96,11 @@ impl<S: Subject<Identity = Caller>> Subject for Fresh<S> {
 pub async fn check_recent(state: &State, caller: &Caller) -> Result<(), ApiError> {
     checked(state, caller.clone(), Factors::check_recent).await.map(|_| ())
 }
+
+/// Refuses callers who may not change the ways to sign in: without the second factor that they must have or that protects the
+/// account, and without a recent proof.
+pub async fn check_change_of_ways_in(state: &State, caller: &Caller) -> Result<(), ApiError> {
+    let caller = checked(state, caller.clone(), Factors::check_second_factor).await?;
+    state.accounts.factors.check_may_change(&caller).await?;
+    checked(state, caller, Factors::check_recent_for_ways_in).await.map(|_| ())
+}

@@ -7,7 +7,7 @@ use crate::audit::{Entry, action};
 use crate::change::Change;
 use crate::effects;
 use crate::http::error::{ApiError, ErrorCode};
-use crate::http::extract::{CallerAt, Checked, IdPath, SignedIn};
+use crate::http::extract::{CallerAt, Checked, Fresh, IdPath, SignedIn};
 use crate::http::field_out::{Id, TimeOut};
 use crate::http::reply::{Done, Listed};
 use crate::http::task::run_detached;
@@ -53,17 +53,23 @@ pub async fn list(ask: Checked<SignedIn>) -> Result<Listed<IdentityOut>, ApiErro
 
 /// Unlink an account at the identity provider
 ///
-/// Ends the sessions that came from there. An account without a password keeps its last link (400 `no_password`).
+/// Ends the sessions that came from there, and your places in teams that are groups there. An account keeps its last link if it
+/// has no password, or may not sign in with it (400 `no_password`). Answers 403 `step_up_required` if this session has not proved
+/// who you are in the last 15 minutes, or not the second factor that the account has.
 #[api_v2_operation(tags(Authentication), operation_id = "unlink_identity")]
-pub async fn unlink(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
-    let CallerAt { caller, actor, path } = ask.subject;
+pub async fn unlink(ask: Checked<Fresh<CallerAt<IdPath>>>) -> Result<Done, ApiError> {
+    let Fresh(CallerAt { caller, actor, path }) = ask.subject;
     let entry = Entry::new(action::IDENTITY_UNLINK, caller.user_id, actor);
     let state = ask.state;
+    state.accounts.factors.check_may_change(&caller).await?;
+    let has_password = state.accounts.can_use_password(caller.user_id).await?;
     let removed = run_detached(async move {
-        let (removal, ended) = state.store.unlink_identity(path.id.0, entry).await?;
+        let (removal, ended) = state.store.unlink_identity(path.id.0, has_password, entry).await?;
         for login_id in ended {
             effects::commit(&state, Change::LoginEnded { login_id }).await;
         }
+        // The teams of the provider's groups.
+        effects::commit(&state, Change::AccessChanged).await;
         Ok(removal)
     });
     match removed.await? {

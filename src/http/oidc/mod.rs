@@ -17,16 +17,17 @@ use super::client_address::client_address;
 use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
 use super::extract::param::Flag;
-use super::extract::{Anyone, Checked, Form, NoQuery};
+use super::extract::{Anyone, Checked, Form, NoQuery, check_change_of_ways_in};
 use super::path::{API, at};
 use super::refresh_cookie::{Jar, kept_by};
 use super::reply::Done;
 use super::task::run_detached;
 use crate::auth::account::Origin;
-use crate::auth::oidc::{Attempt, LIFETIME_SECONDS, LinkError, Oidc, OidcError, Returned, SignInError};
+use crate::auth::oidc::{Attempt, LIFETIME_SECONDS, LinkError, Oidc, OidcError, Returned, SignInError, SignedIn};
 use crate::change::Change;
 use crate::effects;
 use crate::state::State;
+use crate::store::TeamsChange;
 use navigation::{Navigation, Redirect};
 use parameters::{LocalPage, Parameter, SignedMessage};
 
@@ -50,6 +51,7 @@ enum Outcome {
     EmailTaken,
     LinkedElsewhere,
     SessionEnded,
+    StepUpRequired,
 }
 
 impl Outcome {
@@ -68,6 +70,7 @@ impl Outcome {
             Self::EmailTaken => "email_taken",
             Self::LinkedElsewhere => "linked_elsewhere",
             Self::SessionEnded => "session_ended",
+            Self::StepUpRequired => "step_up_required",
         }
     }
 }
@@ -120,10 +123,13 @@ pub async fn start(ask: Checked<Navigation, StartQuery>) -> Result<Redirect, Api
     let (state, navigation) = (ask.state, ask.subject);
     let oidc = provider(&state)?;
     let wants_link = Flag::or(ask.query.link, false);
-    let link = if wants_link { navigation.login(&state).await? } else { None };
-    if wants_link && link.is_none() {
-        return Ok(ended(SIGN_IN_PAGE, Outcome::SessionEnded));
-    }
+    let link = match wants_link {
+        false => None,
+        true => match linking(&state, &navigation).await? {
+            Ok(login_id) => Some(login_id),
+            Err(refused) => return Ok(refused),
+        },
+    };
     let redirect_uri = format!("{}{API}/auth/oidc/callback", navigation.base(&state)?);
     let return_to = ask.query.return_to.map_or_else(|| "/".to_owned(), |LocalPage(page)| page);
     let now = state.accounts.tokens.now();
@@ -136,6 +142,27 @@ pub async fn start(ask: Checked<Navigation, StartQuery>) -> Result<Redirect, Api
         }
         Err(error) => ended(if wants_link { LINK_PAGE } else { SIGN_IN_PAGE }, error.into()),
     })
+}
+
+/// The login to whose account a link leads, if it may add a way to sign in; otherwise where the browser goes.
+async fn linking(state: &State, navigation: &Navigation) -> Result<Result<Uuid, Redirect>, ApiError> {
+    let caller = match navigation.login(state).await? {
+        Some(login_id) => state.accounts.logins.caller(login_id).await?,
+        None => None,
+    };
+    let Some(caller) = caller else { return Ok(Err(ended(SIGN_IN_PAGE, Outcome::SessionEnded))) };
+    Ok(refused_link(state, &caller).await?.map_or(Ok(caller.login_id), Err))
+}
+
+/// Where a browser goes whose login may not add a way to sign in: it lacks a recent proof, or its second factor.
+async fn refused_link(state: &State, caller: &Caller) -> Result<Option<Redirect>, ApiError> {
+    match check_change_of_ways_in(state, caller).await {
+        Ok(()) => Ok(None),
+        Err(ApiError::Refused { code: ErrorCode::StepUpRequired | ErrorCode::SecondFactorRequired, .. }) => {
+            Ok(Some(ended(LINK_PAGE, Outcome::StepUpRequired)))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
@@ -191,7 +218,10 @@ async fn sign_in(
     };
     let jar = Jar::of(&navigation.request, state);
     let refused = match state.accounts.sign_in_by_identity(oidc, &person, Origin::from(navigation.anyone)).await {
-        Ok((_, mut pair)) => return Ok(Redirect::to(attempt.return_to.clone()).with(jar.keep(&mut pair))),
+        Ok(SignedIn { mut pair, teams }) => {
+            apply(state, teams).await;
+            return Ok(Redirect::to(attempt.return_to.clone()).with(jar.keep(&mut pair)));
+        }
         Err(SignInError::NotAllowed) => Outcome::NotAllowed,
         Err(SignInError::SetupRequired) => Outcome::SetupRequired,
         Err(SignInError::NoEmail) => Outcome::NoEmail,
@@ -201,6 +231,13 @@ async fn sign_in(
     };
     tracing::info!(reason = refused.word(), "somebody whom the identity provider knows was not let in");
     Ok(ended(SIGN_IN_PAGE, refused))
+}
+
+/// Makes what the teams of somebody are granted theirs, before the answer.
+async fn apply(state: &State, teams: TeamsChange) {
+    if teams == TeamsChange::Changed {
+        effects::commit(state, Change::AccessChanged).await;
+    }
 }
 
 async fn link(
@@ -216,9 +253,19 @@ async fn link(
         Ok(person) => person,
         Err(error) => return Ok(ended(LINK_PAGE, error.into())),
     };
+    // Ten minutes may have passed since the link began.
+    let Some(caller) = state.accounts.logins.caller(login_id).await? else {
+        return Ok(ended(SIGN_IN_PAGE, Outcome::SessionEnded));
+    };
+    if let Some(refused) = refused_link(state, &caller).await? {
+        return Ok(refused);
+    }
     let address = client_address(&navigation.request, state);
     let outcome = match state.accounts.link_identity(oidc, login_id, &person, address, now).await {
-        Ok(()) => Outcome::Linked,
+        Ok(teams) => {
+            apply(state, teams).await;
+            Outcome::Linked
+        }
         Err(LinkError::NotAllowed) => Outcome::NotAllowed,
         Err(LinkError::TakenByAnother) => Outcome::LinkedElsewhere,
         Err(LinkError::SessionEnded) => return Ok(ended(SIGN_IN_PAGE, Outcome::SessionEnded)),

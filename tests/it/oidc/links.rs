@@ -130,3 +130,30 @@ async fn an_account_without_a_password_keeps_its_last_link() {
 
     real.service.client.get("/auth/me").bearer(&token).expect(200).await;
 }
+
+#[actix_web::test]
+async fn a_link_and_its_end_need_a_recent_proof() {
+    let real = Real::start_with(|config| config.step_up = Some(std::time::Duration::from_secs(300))).await;
+    let service = &real.service;
+    let ada = service.register("ada").await;
+    let linked = link(&real, &mut Browser::new(), &ada, "ada").await;
+    assert_eq!(linked.location.as_deref(), Some("/account/security?oidc=linked"));
+    let links = service.client.get("/auth/oidc/identities").bearer(&ada.token).expect(200).await;
+    let path = format!("/auth/oidc/identities/{}", text_of(&links[0]["id"]));
+    // As if ten minutes had passed. A login that was not used yet is not cached.
+    let old = service.sign_in(&ada).await;
+    crate::factors::execute(service, "UPDATE logins SET proved_at = proved_at - 600000").await;
+
+    let start = format!("{}/api/v1/auth/oidc/start?link=1", real.base);
+    let bearer = format!("Bearer {}", old.token);
+    let refused = Browser::new().open_with(&start, &[("Authorization", &bearer)]).await;
+    let unlink = || service.client.delete(&path).bearer(&old.token);
+    unlink().expect_error(403, "step_up_required").await;
+
+    assert_eq!(refused.location.as_deref(), Some("/account/security?oidc=step_up_required"));
+    let proof = json!({"password": crate::support::PASSWORD});
+    service.client.post("/auth/step-up").bearer(&old.token).json(proof).expect(200).await;
+    let begun = Browser::new().open_with(&start, &[("Authorization", &bearer)]).await;
+    assert!(begun.target().as_str().starts_with(&real.issuer));
+    unlink().expect(200).await;
+}

@@ -60,7 +60,7 @@ impl Alarm {
         list.as_array().unwrap().iter().rev().map(fields).collect()
     }
 
-    /// Waits until an account's channels were told so often, and nothing is on its way.
+    /// Waits until an account's channels have so many notifications, and none is on its way.
     async fn delivered(&self, account: &Account, count: usize) -> Vec<(String, String, String)> {
         eventually("the notifications have arrived", async || {
             let list = self.deliveries(account).await;
@@ -86,7 +86,7 @@ fn sent(event: &str) -> (String, String, String) {
 }
 
 #[actix_web::test]
-async fn a_viewer_is_told_on_channels_that_fit_by_tag_and_severity_and_a_stranger_is_not() {
+async fn channels_of_a_viewer_receive_what_fits_by_tag_and_severity_and_those_of_a_stranger_nothing() {
     let mut alarm = Alarm::set("critical").await;
     let (fitting, other) =
         (Receiver::always(Reaction::Answer(200)).await, Receiver::always(Reaction::Answer(200)).await);
@@ -112,7 +112,7 @@ async fn a_viewer_is_told_on_channels_that_fit_by_tag_and_severity_and_a_strange
 }
 
 #[actix_web::test]
-async fn a_member_of_a_team_is_told_until_they_leave_it() {
+async fn a_member_of_a_team_is_notified_until_they_leave_it() {
     let mut alarm = Alarm::set("warning").await;
     let receiver = Receiver::always(Reaction::Answer(200)).await;
     let guest = alarm.shared.guest.clone();
@@ -152,7 +152,7 @@ async fn a_message_that_is_retried_is_not_sent_once_the_right_has_ended() {
 }
 
 #[actix_web::test]
-async fn a_disabled_account_is_told_nothing_of_others_servers() {
+async fn a_disabled_account_receives_nothing_of_others_servers() {
     let mut alarm = Alarm::set("warning").await;
     let receiver = Receiver::always(Reaction::Answer(200)).await;
     let guest = alarm.shared.guest.clone();

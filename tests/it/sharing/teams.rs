@@ -17,7 +17,7 @@ fn path(team: &Value, after: &str) -> String {
 async fn members_have_what_is_granted_to_their_team_while_they_are_in_it() {
     let shared = Shared::start().await;
     let ops = team(&shared, "ops").await;
-    assert_eq!(keys_of(&ops), ["created_at", "created_by", "id", "members", "name"]);
+    assert_eq!(keys_of(&ops), ["created_at", "created_by", "id", "issuer", "members", "name"]);
     let body = json!({"subject": {"team_id": ops["id"]}, "scope": {"all": true}, "role": "viewer"});
     let grant = shared.by_owner("POST", "/grants").json(body).expect(201).await;
     assert_eq!(grant["subject"]["team_name"], "ops");

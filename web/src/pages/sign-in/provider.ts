@@ -17,6 +17,7 @@ const words: Record<string, (given: { provider: string }) => string> = {
   email_taken: m.oidcEmailTaken,
   session_ended: m.oidcSessionEnded,
   linked_elsewhere: m.oidcLinkedElsewhere,
+  step_up_required: m.oidcStepUpRequired,
   linked: m.oidcLinked,
 };
 
