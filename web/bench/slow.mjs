@@ -32,7 +32,7 @@ function watch() {
     return coloured > 20;
   };
   const look = () => {
-    seen.number ??= [...document.querySelectorAll('main article, main tbody tr')].some((row) =>
+    seen.number ??= [...document.querySelectorAll('main article, main [role="row"]')].some((row) =>
       /\d\s?%/.test(row.textContent),
     )
       ? performance.now()

@@ -6,8 +6,8 @@ const WORTHWHILE = 8_000;
 /** What so many parts of the interface use is in one file, too. */
 const MOST_PAGES = 5;
 
-/** The pages that people see first. */
-const FLEET = /\/src\/pages\/fleet\/Fleet\.svelte$/;
+/** The pages that people see first, with the parts that come at once. */
+const FLEET = /\/src\/pages\/fleet\/(Fleet|Table|ColumnChooser|Pulse)\.svelte$/;
 const DOOR = /\/src\/pages\/sign-in\/(SignIn|Register)\.svelte$/;
 
 /** Areas of texts that the first pages show: `messages/LANGUAGE/AREA.json`. */

@@ -8,7 +8,7 @@ const all = served(read('src/pages/pages.ts'), read('src/pages/server/tabs.ts'))
 const of = (file: string) => all.find((each) => each.file === file);
 
 test('each address has a page that names the components it begins with', () => {
-  expect(of('index.html')?.components).toEqual(['src/pages/fleet/Fleet.svelte']);
+  expect(of('index.html')?.components).toEqual(['src/pages/fleet/Fleet.svelte', 'src/pages/fleet/Table.svelte']);
   expect(of('servers/_.html')?.components).toEqual([
     'src/pages/server/Server.svelte',
     'src/pages/server/overview/Overview.svelte',

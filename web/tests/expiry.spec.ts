@@ -5,7 +5,7 @@ import type { Page } from '@playwright/test';
 import type { Site } from './support/site.ts';
 import { enter, expect, FROM_A_SHELL, navigation, test, type Control } from './support/test.ts';
 import { chooseLog, logButton } from './support/logs.ts';
-import { giveFleeting, giveNext, LEFT_S } from './support/token.ts';
+import { giveFleeting, giveNext, giveOnce, LEFT_S } from './support/token.ts';
 import * as t from './support/texts.ts';
 
 /** The service may be late by this when it closes a socket whose token has expired. */
@@ -81,34 +81,6 @@ const sockets: Watched[] = [
       };
     },
   },
-  {
-    // Every page has one: that of the page before is not the one that is watched.
-    socket: '/ws/alerts',
-    come: async (page) => {
-      const first = page.waitForEvent('websocket', (socket) => socket.url().includes('/ws/alerts'));
-      await page.goto('/account');
-      await first;
-    },
-    open: async (page, { account, server }, site) => {
-      await page.goto('/alerts');
-      await expect(page.getByRole('heading', { name: t.alerts.title(), level: 1 })).toBeVisible();
-      return async () => {
-        const { id } = await site.call<{ id: string }>('POST', '/alerts/thresholds', account.token, {
-          server_id: server.id,
-          metric_type: 'memory',
-          comparison: 'gt',
-          threshold_value: 0.02,
-          severity: 'info',
-          enabled: true,
-        });
-        const row = page.getByRole('row').filter({ hasText: '0.02' });
-        await expect(row).toBeVisible();
-        // For the other tests of this server everything is as it was.
-        await site.call('DELETE', `/alerts/thresholds/${id}`, account.token);
-        await expect(row).toBeHidden();
-      };
-    },
-  },
 ];
 
 /** Counts what happens to the sockets of a path from now on. */
@@ -129,26 +101,50 @@ async function past(token: { expiresAt: number }): Promise<void> {
   await expect.poll(() => Date.now(), { timeout: 60_000 }).toBeGreaterThan(token.expiresAt + LATE_MS);
 }
 
-// Each in a page of its own, and all at once: most of it is to wait for the end of a token.
-test('sockets outlast the tokens that they were opened with', async ({ page, control, site }) => {
-  test.slow();
-  await giveFleeting(page, site);
-  await enter(page, control.account, '/account');
-  await expect(navigation(page)).toBeVisible();
-  const opened: { socket: string; seen: ReturnType<typeof watch>; token: { expiresAt: number }; goOn: GoOn }[] = [];
-  for (const { socket, come, open } of sockets) {
-    const own = await page.context().newPage();
-    await giveFleeting(own, site);
-    await come(own, control);
-    const seen = watch(own, socket);
-    const token = await giveNext(own, site, { issued: -3600, expires: LEFT_S });
-    opened.push({ socket, seen, token, goOn: await open(own, control, site) });
-  }
+for (const { socket, come, open } of sockets) {
+  test(`${socket} outlasts the token that it was opened with`, async ({ page, control, site }) => {
+    test.slow();
+    await giveFleeting(page, site);
+    await enter(page, control.account, '/account');
+    await expect(navigation(page)).toBeVisible();
+    await come(page, control);
+    const seen = watch(page, socket);
+    const token = await giveNext(page, site, { issued: -3600, expires: LEFT_S });
+    const goOn = await open(page, control, site);
 
-  for (const { socket, seen, token, goOn } of opened)
-    await test.step(socket, async () => {
-      await past(token);
-      await goOn();
-      expect(seen).toEqual({ opened: 1, renewed: 1, closed: 0 });
-    });
+    await past(token);
+
+    await goOn();
+    expect(seen).toEqual({ opened: 1, renewed: 1, closed: 0 });
+  });
+}
+
+test('/ws/alerts outlasts the token that it was opened with', async ({ page, control, site }) => {
+  const { account, server } = control;
+  // Every page has one: that of the first is not the one that is watched.
+  const first = page.waitForEvent('websocket', (socket) => socket.url().includes('/ws/alerts'));
+  await enter(page, account, '/account');
+  await expect(navigation(page)).toBeVisible();
+  await first;
+  const seen = watch(page, '/ws/alerts');
+  const token = await giveOnce(page, site, { issued: -3600, expires: LEFT_S });
+  await page.goto('/alerts');
+  await expect(page.getByRole('heading', { name: t.alerts.title(), level: 1 })).toBeVisible();
+
+  await past(token);
+
+  const { id } = await site.call<{ id: string }>('POST', '/alerts/thresholds', account.token, {
+    server_id: server.id,
+    metric_type: 'memory',
+    comparison: 'gt',
+    threshold_value: 0.02,
+    severity: 'info',
+    enabled: true,
+  });
+  const row = page.getByRole('row').filter({ hasText: '0.02' });
+  await expect(row).toBeVisible();
+  // For the other tests of this server everything is as it was.
+  await site.call('DELETE', `/alerts/thresholds/${id}`, account.token);
+  await expect(row).toBeHidden();
+  expect(seen).toEqual({ opened: 1, renewed: 1, closed: 0 });
 });
