@@ -9,7 +9,7 @@ const OPENING_MS = 400;
 const TOGETHER_MS = 50;
 
 /** The worst first, then the newest. */
-export function worstFirst(a: Alert, b: Alert): number {
+function worstFirst(a: Alert, b: Alert): number {
   return ORDER[a.severity] - ORDER[b.severity] || b.triggered_at.localeCompare(a.triggered_at);
 }
 

@@ -7,7 +7,6 @@ import { SERVER_DELETED } from '../../live/backoff';
 import { clock } from '../../live/clock.svelte';
 import { alerts } from '../../live/alerts.svelte';
 import { live, type Message, type Options, type Socket } from '../../live/socket.svelte';
-import { SharedAlerts } from './alerts/shared.svelte';
 
 /** What the agent may be allowed to do. `metrics` always is. */
 export type Capability =
@@ -53,7 +52,6 @@ export class ServerView {
   intervalMs = $state<number | null>(null);
 
   #asked = 0;
-  readonly #sharedAlerts: SharedAlerts;
   #socket = $state.raw<Socket | null>(null);
   #listeners = new Set<(sample: Snapshot) => void>();
 
@@ -61,7 +59,6 @@ export class ServerView {
     this.id = server.id;
     this.server = server;
     this.status = server.status;
-    this.#sharedAlerts = new SharedAlerts(server.id);
   }
 
   /** Whether what is shown is not the present any more: the agent or the connection is away, or samples do not come. */
@@ -95,12 +92,7 @@ export class ServerView {
 
   /** What is wrong there now, the worst first. */
   get openAlerts(): Alert[] {
-    return this.isShared ? this.#sharedAlerts.open : alerts.of(this.id);
-  }
-
-  /** Whether that is known yet. */
-  get areAlertsKnown(): boolean {
-    return this.isShared ? this.#sharedAlerts.isKnown : alerts.isKnown;
+    return alerts.of(this.id);
   }
 
   /** Whether it belongs to somebody else, who may take away at any moment what the caller may do. */
@@ -125,7 +117,6 @@ export class ServerView {
   /** Watches until what it gives is called. The page does it once, for all tabs. */
   watch(options: Options = {}): () => void {
     const watcher = {
-      opened: () => this.isShared && void this.#sharedAlerts.load(),
       message: (message: Message) => this.#told(message),
       closed: (code: number) => (this.isDeleted ||= code === SERVER_DELETED),
     };
@@ -152,7 +143,6 @@ export class ServerView {
   #told(message: Message): void {
     if (message.type === 'metrics') this.#sampled(message.data as Snapshot);
     else if (message.type === 'status') this.#turned((message.data as { status: ServerStatus }).status);
-    else if (message.type === 'alert') this.#sharedAlerts.told(message.data as Alert);
     else if (message.type === 'event') {
       const event = { ...(message.data as { kind: string }), at: clock.present() };
       this.events = [...this.events.slice(1 - EVENTS_KEPT), event];
