@@ -273,8 +273,7 @@ impl fmt::Display for ApiError {
         match self {
             Self::Invalid(faults) => write!(f, "{} faults in the request", faults.0.len()),
             Self::Refused { detail, .. } => f.write_str(detail),
-            Self::NotSigned { detail, .. } => f.write_str(detail),
-            Self::Internal(reason) => f.write_str(reason),
+            Self::NotSigned { detail: text, .. } | Self::Internal(text) => f.write_str(text),
         }
     }
 }
