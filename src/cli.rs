@@ -16,7 +16,7 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 use signalbox_agent::environment::{self, Names, UnknownVariable};
 
-use crate::audit::chain::{Expectation, HASH_LENGTH};
+use crate::audit::chain::HASH_LENGTH;
 use crate::config::{
     Config, EVENT_DAYS, MIN_FREE_BYTES, MIN_PASSWORD_ITERATIONS, NatsConfig, PASSWORD_ITERATIONS, Registration,
     Retention, WebInterface,
@@ -323,19 +323,11 @@ pub struct VerifyArgs {
     /// Number of that entry
     #[arg(long, value_name = "N", requires = "expect_hash", value_parser = whole::<i64>(1, i64::MAX.unsigned_abs()))]
     pub expect_seq: Option<i64>,
-    /// File of allowed signers, as the agents have it: list each command with who signed it, and fail if an entry was forged or
-    /// altered
+    /// File of allowed signers: list each command with who signed it, and fail if an entry was forged or altered
     #[arg(long, value_name = "FILE")]
     pub signatures: Option<PathBuf>,
     #[command(flatten)]
     pub data: DataArgs,
-}
-
-impl VerifyArgs {
-    /// The entry that must be in the log.
-    pub fn expectation(&self) -> Option<Expectation> {
-        Some(Expectation { seq: self.expect_seq?, hash: self.expect_hash? })
-    }
 }
 
 impl DataArgs {

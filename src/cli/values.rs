@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use secrecy::SecretString;
 
+use super::VerifyArgs;
 use crate::address::{is_address, is_email, is_origin};
-use crate::audit::chain::{HASH_LENGTH, parse_hex};
+use crate::audit::chain::{Expectation, HASH_LENGTH, parse_hex};
 use crate::observe;
 
 /// Takes a whole number from `least` to `most`.
@@ -89,6 +90,13 @@ pub fn log_filter(text: &str) -> Result<String, String> {
         return Err(WANTED.to_owned());
     }
     observe::log_filter(text).map(|_| text.to_owned()).map_err(|error| format!("{error}; {WANTED}"))
+}
+
+impl VerifyArgs {
+    /// The entry that must be in the log.
+    pub fn expectation(&self) -> Option<Expectation> {
+        Some(Expectation { seq: self.expect_seq?, hash: self.expect_hash? })
+    }
 }
 
 /// Takes the hash of an entry of the audit log.

@@ -224,7 +224,8 @@ impl ApiError {
     }
 
     /// An agent's error: its own text with one of our codes.
-    fn of_agent(error: RequestError) -> Self {
+    fn of_agent(mut error: RequestError) -> Self {
+        error.detail.truncate(error.detail.floor_char_boundary(MAX_AGENT_DETAIL));
         let code = match error.code.as_str() {
             "agent_refused" => return Self::agent_refused(error),
             "agent_timeout" => ErrorCode::AgentTimeout,
@@ -235,9 +236,7 @@ impl ApiError {
             // The agent may be newer than the service, or faulty.
             _ => ErrorCode::AgentError,
         };
-        let mut detail = error.detail;
-        detail.truncate(detail.floor_char_boundary(MAX_AGENT_DETAIL));
-        Self::Refused { code, detail: detail.into() }
+        Self::Refused { code, detail: error.detail.into() }
     }
 
     /// An agent's refusal, with its reason where it has one.
@@ -273,8 +272,7 @@ impl fmt::Display for ApiError {
         match self {
             Self::Invalid(faults) => write!(f, "{} faults in the request", faults.0.len()),
             Self::Refused { detail, .. } => f.write_str(detail),
-            Self::NotSigned { detail, .. } => f.write_str(detail),
-            Self::Internal(reason) => f.write_str(reason),
+            Self::NotSigned { detail: text, .. } | Self::Internal(text) => f.write_str(text),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::process::Command;
 use serde_json::json;
 use signalbox_agent::docker::Docker;
 use signalbox_agent::policy::Policy;
+use signalbox_agent::signed::Gate;
 use signalbox_protocol::agent::{LogLine, RequestError};
 use tempfile::TempDir;
 use tokio::sync::mpsc::{Receiver, channel};
@@ -21,7 +22,7 @@ struct Followed {
 
 impl Followed {
     fn start(engine: &Engine, container: &Container, tail: u32) -> Self {
-        let docker = Docker::new(&Policy { docker_host: Some(engine.address()), ..Policy::default() });
+        let docker = Docker::new(&Policy { docker_host: Some(engine.address()), ..Policy::default() }, Gate::default());
         let (sender, lines) = channel(16);
         let id = container.id.clone();
         let ended = tokio::spawn(async move { docker.follow(&id, tail, sender).await });
