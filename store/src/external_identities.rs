@@ -216,7 +216,7 @@ impl Store {
     }
 
     /// Removes a link of the user whom `entry` concerns, with their places in teams that came of it, and ends the logins that came
-    /// by it. Returns those as well.
+    /// by it. Returns those as well. `has_password` says whether the user may sign in with a password, if there is one.
     pub async fn unlink_identity(
         &self,
         id: Uuid,

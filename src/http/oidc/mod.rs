@@ -22,6 +22,7 @@ use super::path::{API, at};
 use super::refresh_cookie::{Jar, kept_by};
 use super::reply::Done;
 use super::task::run_detached;
+use crate::auth::Caller;
 use crate::auth::account::Origin;
 use crate::auth::oidc::{Attempt, LIFETIME_SECONDS, LinkError, Oidc, OidcError, Returned, SignInError, SignedIn};
 use crate::change::Change;
