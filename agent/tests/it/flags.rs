@@ -92,7 +92,7 @@ async fn a_bad_value_ends_the_program_with_one_clear_line() {
         (vec!["--key", "k", "--interval", "-5"], "--interval: -5 is not between 0.5 and 3600 seconds".into()),
         (
             vec!["--key", "k", "--policy", &unquoted],
-            format!("policy file {unquoted}: line 2: invalid type: boolean `true`, expected one of \"off\", \"on\""),
+            format!("policy file {unquoted}: line 2: invalid type: boolean `true`, expected one of \"off\", \"signed\", \"on\""),
         ),
         (vec!["--key-file", &missing], format!("--key-file {missing}: No such file or directory (os error 2)")),
         (
