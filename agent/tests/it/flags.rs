@@ -92,7 +92,9 @@ async fn a_bad_value_ends_the_program_with_one_clear_line() {
         (vec!["--key", "k", "--interval", "-5"], "--interval: -5 is not between 0.5 and 3600 seconds".into()),
         (
             vec!["--key", "k", "--policy", &unquoted],
-            format!("policy file {unquoted}: line 2: invalid type: boolean `true`, expected one of \"off\", \"on\""),
+            format!(
+                "policy file {unquoted}: line 2: invalid type: boolean `true`, expected one of \"off\", \"signed\", \"on\""
+            ),
         ),
         (vec!["--key-file", &missing], format!("--key-file {missing}: No such file or directory (os error 2)")),
         (
@@ -112,7 +114,7 @@ async fn a_bad_value_ends_the_program_with_one_clear_line() {
             vec!["--key", "k", "--policy", &policy],
             format!(
                 "policy file {policy}: line 1: unknown field `comands`, expected one of `processes`, `commands`, \
-                 `docker`, `docker_host`, `logs`, `log_paths`, `terminal`"
+                 `docker`, `docker_host`, `logs`, `log_paths`, `terminal`, `name`, `signers`, `approvals`, `allow`"
             ),
         ),
         (
