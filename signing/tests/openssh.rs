@@ -112,10 +112,13 @@ fn touched(application: &[u8], flags: u8, counter: u32) -> Vec<u8> {
 
 const APPLICATION: &[u8] = b"ssh:";
 
+/// Signs a message.
+type Sign = Box<dyn Fn(&[u8]) -> Vec<u8>>;
+
 struct SecurityKey {
     kind: &'static str,
     public: Vec<u8>,
-    sign: Box<dyn Fn(&[u8]) -> Vec<u8>>,
+    sign: Sign,
 }
 
 impl SecurityKey {

@@ -157,10 +157,13 @@ fn a_payload_holds_for_its_time() {
     }
 }
 
+/// Signs a message.
+type Sign = Box<dyn Fn(&[u8]) -> Vec<u8>>;
+
 /// A passkey in software.
 struct Passkey {
     cose: Vec<u8>,
-    sign: Box<dyn Fn(&[u8]) -> Vec<u8>>,
+    sign: Sign,
 }
 
 impl Passkey {

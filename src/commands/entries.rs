@@ -10,8 +10,8 @@ use crate::store::{Command, CommandBatch, CommandEnd};
 /// A command is about to be sent.
 pub fn started(row: &Command) -> Entry {
     let mut detail = json!({ "command": row.command, "batch_id": row.batch_id });
-    if let Some(signed) = signed(row) {
-        detail["signed"] = json!(signed);
+    if let (Some(signed), Some(fields)) = (signed(row), detail.as_object_mut()) {
+        fields.insert("signed".to_owned(), json!(signed));
     }
     of(row).outcome(Outcome::Started).detail(detail)
 }

@@ -38,6 +38,9 @@ pub enum Needs {
 /// What follows the path of a call.
 type Query = &'static str;
 
+/// The fields of a form.
+type Form = fn(&Scene) -> Vec<(&'static str, String)>;
+
 pub struct Line {
     /// As in openapi.json.
     pub operation: &'static str,
@@ -47,7 +50,7 @@ pub struct Line {
     /// What parameters of the path name, besides the server.
     pub object: Object,
     pub body: Option<fn(&mut Scene) -> Value>,
-    pub form: Option<fn(&Scene) -> Vec<(&'static str, String)>>,
+    pub form: Option<Form>,
     /// The answer to somebody who may, and its code if it is an error.
     pub answer: (u16, &'static str),
     /// Ends the session of the caller.
@@ -72,7 +75,7 @@ impl Line {
         Self { body: Some(body), ..self }
     }
 
-    fn form(self, form: fn(&Scene) -> Vec<(&'static str, String)>) -> Self {
+    fn form(self, form: Form) -> Self {
         Self { form: Some(form), ..self }
     }
 
