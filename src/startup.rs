@@ -286,7 +286,6 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         company: cluster.company.clone(),
     };
     let registry = RegistryHandle::start(settings, Arc::new(presence), wiring.elsewhere());
-    let access = Access::start(store.clone(), feeds.clone()).await?;
     let jobs = wiring.jobs(commands::Parts {
         clock: clock.clone(),
         store: store.clone(),

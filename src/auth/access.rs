@@ -183,12 +183,12 @@ impl Access {
         self.sharing().standing(caller.user_id, &facts)
     }
 
-    /// Everybody who may see a server, the owner among them. Accounts that are disabled are left out: nobody is notified there.
+    /// Everybody who may see a server, the owner first. Others whose accounts are disabled are left out: nobody is notified there.
     pub fn viewers(&self, owner_id: Uuid, server_id: Uuid, tags: &[String]) -> Vec<Uuid> {
         let sharing = self.sharing();
         let people = sharing.people(&Facts { server_id, owner_id, tags });
         let people = people.into_iter().map(|person| person.user_id);
-        people.filter(|user_id| !sharing.is_disabled(*user_id)).collect()
+        people.filter(|user_id| *user_id == owner_id || !sharing.is_disabled(*user_id)).collect()
     }
 
     /// Whether a user who asked for something earlier may still do it: their grant may have ended since, or their account may be

@@ -22,6 +22,7 @@ use signalbox_protocol::{Encoding, Timestamp, close};
 use uuid::Uuid;
 
 use super::assembly::{Assembly, CompleteMessage};
+use super::end::End;
 use super::gate::{Gate, GateControl};
 use super::handover::{Incoming, hand_over};
 use super::outlet::{Outlet, Tap};
@@ -89,19 +90,6 @@ pub trait Feature: Sized + Unpin + 'static {
 }
 
 pub type Context<F> = ws::WebsocketContext<Dashboard<F>>;
-
-/// Why a socket may not stay open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    Session,
-    /// The session has not proved the second factor that it must have.
-    Factor,
-    Server,
-    /// The caller may not see the server any more.
-    Sight,
-    /// The caller may see the server, but not what this socket shows.
-    Right,
-}
 
 /// What every dashboard socket needs of the service.
 struct Services {
@@ -302,13 +290,10 @@ impl<F: Feature> Dashboard<F> {
         };
         ctx.spawn(looked.into_actor(self).map(|outcome: Result<_, StoreError>, dashboard, ctx| match outcome {
             Ok(None) => {}
-            Ok(Some(End::Session)) => dashboard.end(close::UNAUTHORIZED, "the session has ended", ctx),
-            Ok(Some(End::Factor)) => {
-                dashboard.end(close::FORBIDDEN, "the session has not proved a second factor", ctx);
+            Ok(Some(end)) => {
+                let (code, description) = end.closing();
+                dashboard.end(code, description, ctx);
             }
-            Ok(Some(End::Server)) => dashboard.end(close::SERVER_DELETED, "the server was deleted", ctx),
-            Ok(Some(End::Sight)) => dashboard.end(close::SERVER_DELETED, "the server is not shared any more", ctx),
-            Ok(Some(End::Right)) => dashboard.end(close::FORBIDDEN, "the right to this was taken away", ctx),
             Err(error) => tracing::warn!(%error, "cannot look up a login"),
         }));
     }
@@ -364,7 +349,8 @@ impl<F: Feature> Dashboard<F> {
             }
             Ok(None) => dashboard.end(close::UNAUTHORIZED, "the session has ended", ctx),
             Err(FactorError::SecondFactorRequired) => {
-                dashboard.end(close::FORBIDDEN, "the session has not proved a second factor", ctx);
+                let (code, description) = End::Factor.closing();
+                dashboard.end(code, description, ctx);
             }
             Err(error) => {
                 tracing::error!(%error, "cannot look up a login");

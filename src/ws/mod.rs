@@ -11,6 +11,7 @@ mod assembly;
 mod authenticate;
 pub mod command_subscription;
 pub mod dashboard;
+mod end;
 pub mod fleet_subscription;
 #[doc(hidden)]
 pub mod fuzzing;

@@ -77,6 +77,7 @@ async fn a_crossing_sample_raises_an_alert_that_says_everything() {
     let mut expected = json!({
         "threshold_id": threshold.to_string(),
         "server_id": site.server_id.to_string(),
+        "owner": {"id": site.owner.id, "username": site.owner.username},
         "metric_type": "cpu",
         "series": null,
         "target": null,

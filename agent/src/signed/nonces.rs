@@ -193,7 +193,7 @@ fn parse(bytes: &[u8]) -> Option<Found> {
         match parsed {
             Some((nonce, at)) => _ = used.insert(nonce, at),
             // Truncated while it was written, so nothing has run with it.
-            None if lines.peek().is_none() => return Some((header, used, false)),
+            None if lines.peek().is_none() && !line.ends_with('\n') => return Some((header, used, false)),
             None => return None,
         }
     }
@@ -218,14 +218,17 @@ fn line_of(nonce: &str, Used { id, expires_at }: Used) -> String {
 }
 
 fn with_checksum(text: &str) -> String {
-    format!("{:08x} {text}\n", crc32fast::hash(text.as_bytes()))
+    format!("{} {text}\n", checksum_of(text))
+}
+
+fn checksum_of(text: &str) -> String {
+    format!("{:08x}", crc32fast::hash(text.as_bytes()))
 }
 
 /// The text of a line whose checksum is right.
 fn checked(line: &str) -> Option<&str> {
     let (checksum, text) = line.split_once(' ')?;
-    let is_right = checksum.len() == 8 && u32::from_str_radix(checksum, 16) == Ok(crc32fast::hash(text.as_bytes()));
-    is_right.then_some(text)
+    (checksum == checksum_of(text)).then_some(text)
 }
 
 /// Replaces the file as a whole, and returns it open for more.
@@ -295,13 +298,13 @@ mod tests {
         }
 
         // The clock jumps a day, everything is forgotten, and the clock goes back.
-        assert_eq!(used(&mut nonces, "later, later, later, later", 86_400, 86_500, 86_450), "used");
+        assert_eq!(used(&mut nonces, "later-later-later-later", 86_400, 86_500, 86_450), "used");
         assert_eq!(nonces.loaded.as_ref().unwrap().used.len(), 1);
         let mut again = open(directory.path(), 2);
 
         for nonces in [&mut nonces, &mut again] {
             assert_eq!(used(nonces, &format!("{NONCE}7"), 1, 100, 2), "expired");
-            assert_eq!(used(nonces, "later, later, later, later", 86_400, 86_500, 86_450), "replayed");
+            assert_eq!(used(nonces, "later-later-later-later", 86_400, 86_500, 86_450), "replayed");
         }
     }
 
@@ -319,9 +322,16 @@ mod tests {
             fs::write(&path, damaged).unwrap();
             assert_eq!(used(&mut open(directory.path(), 50), NONCE, 1, 100, 51), "expired", "bit {bit}");
         }
+        // So is the last line, if all of it is there.
+        for bit in head * 8 + 8..(whole.len() - 1) * 8 {
+            let mut damaged = whole.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, damaged).unwrap();
+            assert_eq!(used(&mut open(directory.path(), 50), NONCE, 1, 100, 51), "expired", "bit {bit}");
+        }
         fs::remove_file(&path).unwrap();
         assert_eq!(used(&mut open(directory.path(), 50), NONCE, 1, 100, 51), "expired");
-        assert_eq!(used(&mut open(directory.path(), 50), "another, another, another", 50, 100, 51), "used");
+        assert_eq!(used(&mut open(directory.path(), 50), "another-another-another", 50, 100, 51), "used");
     }
 
     #[test]
@@ -353,8 +363,8 @@ mod tests {
         fs::create_dir(&missing).unwrap();
         assert_eq!(used(&mut nonces, NONCE, 1, 100, 2), "used");
         nonces.loaded.as_mut().unwrap().file = File::open(missing.join(FILE)).unwrap();
-        assert_eq!(used(&mut nonces, "another, another, another", 1, 100, 2), "failed");
-        assert_eq!(used(&mut nonces, "another, another, another", 1, 100, 2), "used");
+        assert_eq!(used(&mut nonces, "another-another-another", 1, 100, 2), "failed");
+        assert_eq!(used(&mut nonces, "another-another-another", 1, 100, 2), "used");
         assert_eq!(used(&mut nonces, NONCE, 1, 100, 2), "replayed");
     }
 }

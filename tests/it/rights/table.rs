@@ -201,7 +201,7 @@ pub fn silence(scope: &Value) -> Value {
 
 fn alerts() -> Vec<Line> {
     vec![
-        on("GET /api/v1/alerts", Needs::Account),
+        on("GET /api/v1/alerts", Needs::Lists(See)),
         on("GET /api/v1/alerts", Needs::Lists(See)).with("?server_id=$server"),
         on("GET /api/v1/alerts/summary", Needs::Account),
         on("GET /api/v1/ws/alerts", Needs::Account),
