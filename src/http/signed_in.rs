@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
+use deserr::{Deserr, IntoValue, Sequence, Value, ValuePointerRef};
 use paperclip::actix::Apiv2Schema;
 use serde_json::json;
 use signalbox_protocol::agent::AgentInfo;
@@ -60,21 +60,16 @@ impl Deserr<Faults> for SignatureKind {
     }
 }
 
-described!(SignatureKind, json!({ "type": "string", "enum": ["sshsig", "webauthn"] }));
-
-/// A signature of the payload's bytes: of an SSH key, as `ssh-keygen -Y sign -n signalbox-command-v1` writes it, or of a passkey.
-#[derive(Debug, Deserr, Apiv2Schema)]
+/// A signature of the payload's bytes.
+#[derive(Debug, Deserr)]
 #[deserr(error = Faults, validate = is_complete -> Faults)]
 pub struct SignatureIn {
     #[deserr(rename = "type")]
-    #[serde(rename = "type")]
     kind: SignatureKind,
-    /// The text with its first and last line; of a passkey, base64url.
     signature: SignatureText,
-    /// Of a passkey: what the browser said, in base64url. The challenge is the SHA-256 of the payload's bytes.
+    /// Of a passkey alone, like the other.
     #[deserr(default)]
     client_data_json: Option<SignatureText>,
-    /// Of a passkey: what the authenticator said, in base64url.
     #[deserr(default)]
     authenticator_data: Option<SignatureText>,
 }
@@ -88,25 +83,66 @@ fn is_complete(input: SignatureIn, location: ValuePointerRef<'_>) -> Result<Sign
     Ok(input)
 }
 
-/// What operators signed for this, for servers that ask for signatures.
-#[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = is_bounded -> Faults)]
-pub struct SignedOrder {
-    payload: PayloadText,
-    /// Between 1 and 16.
-    signatures: Vec<SignatureIn>,
+/// Signatures of different people.
+#[derive(Debug)]
+pub struct SignaturesIn(Vec<SignatureIn>);
+
+impl Deserr<Faults> for SignaturesIn {
+    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
+        // Counted first, so that no list is read that is longer than any may be.
+        if let Value::Sequence(items) = &value
+            && !(1..=MAX_SIGNATURES).contains(&items.len())
+        {
+            return Err(Faults::at(location, "value_error.signatures", "ensure that there are 1 to 16 signatures"));
+        }
+        Vec::deserialize_from_value(value, location).map(Self)
+    }
 }
 
-fn is_bounded(input: SignedOrder, location: ValuePointerRef<'_>) -> Result<SignedOrder, Faults> {
-    if !(1..=MAX_SIGNATURES).contains(&input.signatures.len()) {
-        return Err(Faults::at(location, "value_error.signatures", "ensure that there are 1 to 16 signatures"));
-    }
-    Ok(input)
+described!(SignaturesIn, {
+    let text = || json!({ "type": "string", "minLength": 1, "maxLength": MAX_SIGNATURE_CHARACTERS, "pattern": TEXT });
+    let told = |what: &str| {
+        let mut schema = text();
+        if let Some(fields) = schema.as_object_mut() {
+            fields.insert("description".to_owned(), what.into());
+        }
+        schema
+    };
+    json!({ "type": "array", "minItems": 1, "maxItems": MAX_SIGNATURES, "items": { "oneOf": [
+        {
+            "type": "object",
+            "description": "Of an SSH key, as `ssh-keygen -Y sign -n signalbox-command-v1` writes it.",
+            "required": ["type", "signature"],
+            "properties": {
+                "type": { "type": "string", "enum": ["sshsig"] },
+                "signature": told("The text with its first and last line."),
+            },
+        },
+        {
+            "type": "object",
+            "description": "Of a passkey. Its challenge is the SHA-256 of the payload's bytes.",
+            "required": ["type", "signature", "client_data_json", "authenticator_data"],
+            "properties": {
+                "type": { "type": "string", "enum": ["webauthn"] },
+                "signature": told("In base64url, like the others."),
+                "client_data_json": told("What the browser said."),
+                "authenticator_data": told("What the authenticator said."),
+            },
+        },
+    ] } })
+});
+
+/// What operators signed for this, for servers that ask for signatures.
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct SignedOrder {
+    payload: PayloadText,
+    signatures: SignaturesIn,
 }
 
 impl From<SignedOrder> for Signed {
     fn from(input: SignedOrder) -> Self {
-        Self { payload: input.payload.0, signatures: input.signatures.into_iter().map(Signature::from).collect() }
+        Self { payload: input.payload.0, signatures: input.signatures.0.into_iter().map(Signature::from).collect() }
     }
 }
 
