@@ -57,6 +57,13 @@ export async function startMeasured(page: Page, key: string, past: Measured[]): 
         send('metrics', { seq, samples: [sample(Math.max(Date.now(), began + 1), 30)] });
       };
       tell();
+      // A page that is opened now finds all of it.
+      await new Promise<void>((stored) => {
+        socket.onmessage = ({ data }) => {
+          const { type, data: ack } = JSON.parse(String(data)) as { type: string; data?: { seq?: number } };
+          if (type === 'ack' && (ack?.seq ?? 0) >= seq) stored();
+        };
+      });
       setInterval(tell, 1_000);
     },
     { key, past },

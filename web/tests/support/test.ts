@@ -74,11 +74,10 @@ async function collect(context: BrowserContext, origins: string[], faults: strin
       console.error(`the policy forbids ${event.violatedDirective}: ${event.blockedURI}`),
     ),
   );
-  context.on('weberror', (error) => faults.push(error.error().message));
-  context.on('console', (message) => {
-    const text = message.text();
-    if (message.type() === 'error' && !HARMLESS.some((harmless) => harmless.test(text))) faults.push(text);
-  });
+  const found = (text: string) => !HARMLESS.some((harmless) => harmless.test(text)) && faults.push(text);
+  // Firefox says of some of its messages that they were thrown.
+  context.on('weberror', (error) => found(error.error().message));
+  context.on('console', (message) => message.type() === 'error' && found(message.text()));
   context.on('request', (request) => {
     const isOwn = [...origins, 'data:', 'blob:'].some((beginning) => request.url().startsWith(beginning));
     if (!isOwn) faults.push(`asked for ${request.url()}`);
