@@ -353,3 +353,22 @@ fn no_path_of_one_machine_is_written() {
 
     assert_none(&violations);
 }
+
+/// The images are built from what `.dockerignore` lets through; a build needs the manifest of every crate of the workspace.
+#[test]
+fn every_crate_reaches_the_build_of_the_images() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+    let (manifest, ignored) = (read("Cargo.toml"), read(".dockerignore"));
+    let members = manifest.split_once("members = [").and_then(|(_, rest)| rest.split_once(']')).unwrap().0;
+    let members: Vec<&str> = members.split(',').map(|member| member.trim().trim_matches('"')).collect();
+    assert!(members.len() > 5, "{members:?}");
+
+    let is_there = |member: &str| {
+        let wanted = [format!("!{member}"), format!("!{member}/Cargo.toml")];
+        ignored.lines().any(|line| wanted.iter().any(|wanted| line == wanted))
+    };
+    let missing: Vec<&str> = members.into_iter().filter(|member| *member != "." && !is_there(member)).collect();
+
+    assert_eq!(missing, [""; 0], "crates that .dockerignore leaves out");
+}
