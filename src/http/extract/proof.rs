@@ -37,60 +37,55 @@ impl<S: Subject<Identity = Caller>> Subject for Unproved<S> {
     }
 }
 
-/// As `S`, with a proof of identity that is recent enough (`--step-up`).
-#[derive(Debug, Clone)]
-pub struct Recent<S>(pub S);
+/// A subject whose caller has also given a proof of identity that passes a check.
+macro_rules! proved {
+    ($(#[$doc:meta])* $name:ident, $check:path) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone)]
+        pub struct $name<S>(pub S);
 
-impl<S: Subject<Identity = Caller>> Subject for Recent<S> {
-    type Identity = Caller;
-    type Path = S::Path;
+        impl<S: Subject<Identity = Caller>> Subject for $name<S> {
+            type Identity = Caller;
+            type Path = S::Path;
 
-    fn identify(state: &State, request: &HttpRequest) -> impl Future<Output = Result<Caller, ApiError>> {
-        S::identify(state, request)
-    }
+            fn identify(state: &State, request: &HttpRequest) -> impl Future<Output = Result<Caller, ApiError>> {
+                S::identify(state, request)
+            }
 
-    fn check_headers(request: &HttpRequest) -> Result<(), Faults> {
-        S::check_headers(request)
-    }
+            fn check_headers(request: &HttpRequest) -> Result<(), Faults> {
+                S::check_headers(request)
+            }
 
-    async fn authorize(state: &State, caller: Caller, path: S::Path, request: &HttpRequest) -> Result<Self, ApiError> {
-        // Rights come first: nobody has to prove who they are to learn that they may not do it.
-        let subject = S::authorize(state, caller.clone(), path, request).await?;
-        check_recent(state, &caller).await?;
-        Ok(Self(subject))
-    }
+            async fn authorize(
+                state: &State,
+                caller: Caller,
+                path: S::Path,
+                request: &HttpRequest,
+            ) -> Result<Self, ApiError> {
+                // Rights come first: nobody has to prove who they are to learn that they may not do it.
+                let subject = S::authorize(state, caller.clone(), path, request).await?;
+                checked(state, caller, $check).await?;
+                Ok(Self(subject))
+            }
 
-    fn document(op: &mut DefaultOperationRaw) {
-        S::document(op);
-    }
+            fn document(op: &mut DefaultOperationRaw) {
+                S::document(op);
+            }
+        }
+    };
 }
 
-/// As `S`, with a proof of identity that is recent, also on a service without `--step-up`: for changes of the ways to sign in.
-#[derive(Debug, Clone)]
-pub struct Fresh<S>(pub S);
+proved!(
+    /// As `S`, with a proof of identity that is recent enough (`--step-up`).
+    Recent,
+    Factors::check_recent
+);
 
-impl<S: Subject<Identity = Caller>> Subject for Fresh<S> {
-    type Identity = Caller;
-    type Path = S::Path;
-
-    fn identify(state: &State, request: &HttpRequest) -> impl Future<Output = Result<Caller, ApiError>> {
-        S::identify(state, request)
-    }
-
-    fn check_headers(request: &HttpRequest) -> Result<(), Faults> {
-        S::check_headers(request)
-    }
-
-    async fn authorize(state: &State, caller: Caller, path: S::Path, request: &HttpRequest) -> Result<Self, ApiError> {
-        let subject = S::authorize(state, caller.clone(), path, request).await?;
-        checked(state, caller, Factors::check_recent_for_ways_in).await?;
-        Ok(Self(subject))
-    }
-
-    fn document(op: &mut DefaultOperationRaw) {
-        S::document(op);
-    }
-}
+proved!(
+    /// As `S`, with a proof of identity that is recent, also on a service without `--step-up`: for changes of the ways to sign in.
+    Fresh,
+    Factors::check_recent_for_ways_in
+);
 
 /// Refuses callers whose proof of identity is too old.
 pub async fn check_recent(state: &State, caller: &Caller) -> Result<(), ApiError> {
