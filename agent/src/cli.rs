@@ -195,12 +195,12 @@ impl Cli {
         }
         Ok(Policy {
             processes: self.processes.unwrap_or(Policy::default().processes),
-            commands: self.commands.unwrap_or_default(),
-            docker: self.docker.unwrap_or_default(),
+            commands: self.commands.unwrap_or_default().into(),
+            docker: self.docker.unwrap_or_default().into(),
             docker_host: self.docker_host.clone(),
             logs: self.logs.unwrap_or_default(),
             log_paths: self.log_path.clone(),
-            terminal: self.terminal.unwrap_or_default(),
+            terminal: self.terminal.unwrap_or_default().into(),
             ..Policy::default()
         })
     }

@@ -97,7 +97,7 @@ pub async fn run_with(
     // This machine's containers are not those of a simulated one.
     let state = config.state_dir.as_deref().map(StateDir::new);
     let gate = Gate::open(&config, state.clone());
-    let docker = Docker::new(&Policy { docker: DockerAccess::Off, ..Policy::default() }, gate.clone());
+    let docker = Docker::new(&Policy { docker: DockerAccess::Off.into(), ..Policy::default() }, gate.clone());
     run_agent(config, info, source, Own { state, gate, docker }, Events::default(), shutdown).await
 }
 

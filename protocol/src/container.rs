@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
+use crate::agent::Asker;
 use crate::agent::LogLine;
 use crate::signed::Signed;
 use crate::text::clean;
@@ -51,6 +52,9 @@ pub struct ContainerParams {
     /// How long the container may take to stop on its own before the engine kills it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
+    /// The person who asks, for a policy that names people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asker: Option<Asker>,
     /// What operators signed for it. A server whose policy says `signed` changes no container without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<Signed>,
@@ -59,7 +63,7 @@ pub struct ContainerParams {
 impl ContainerParams {
     /// Parameters with nothing but the container's name.
     pub fn of(container_id: String) -> Self {
-        Self { container_id, timeout_seconds: None, signed: None }
+        Self { container_id, timeout_seconds: None, asker: None, signed: None }
     }
 }
 

@@ -58,6 +58,23 @@ fn what_is_signed_has_this_form_in_both_encodings_and_an_unknown_kind_is_read() 
 }
 
 #[test]
+fn the_asker_of_a_request_has_this_form_or_is_absent() {
+    let written = |asker: serde_json::Value| {
+        let stream_id = Uuid::nil();
+        json!({"type": "terminal_start", "data": {"stream_id": stream_id, "columns": 80, "rows": 24, "asker": asker}})
+    };
+    for asker in [json!({"user": "ada", "teams": ["ops", "web"]}), json!({"user": "ada"})] {
+        let written = written(asker);
+        let message: ServiceMessage = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&message).unwrap(), written);
+    }
+    let ServiceMessage::TerminalStart(start) = serde_json::from_value(written(json!(null))).unwrap() else {
+        panic!("a terminal")
+    };
+    assert_eq!(start.asker, None);
+}
+
+#[test]
 fn live_samples_and_the_request_for_them_have_this_form() {
     let sample = Sample { timestamp: Timestamp::from_millis(1_700_000_000_123), cpu_percent: 1.5, ..Sample::default() };
     let live = AgentMessage::Live { sample: Box::new(sample.clone()) };

@@ -12,10 +12,12 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 use parking_lot::RwLock;
+use signalbox_protocol::agent::Asker;
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use self::sharing::{Facts, Sharing};
+use crate::audit::Actor;
 use crate::feeds::{FeedFrame, Feeds, Topic};
 use crate::store::{Caller, Server, SharedWith, Store, StoreError, ViewReader, Visibility};
 pub use crate::store::{Right, Rights, Role};
@@ -181,6 +183,12 @@ impl Access {
         let Server { record, tags } = server;
         let facts = Facts { server_id: record.id, owner_id: record.owner_id, tags };
         self.sharing().standing(caller.user_id, &facts)
+    }
+
+    /// Who asks an agent for something, in the agent's words; none for what no account asks for.
+    pub fn asker(&self, actor: &Actor) -> Option<Asker> {
+        let user_id = actor.user_id?;
+        Some(Asker { user: actor.username.to_string(), teams: self.sharing().teams_of(user_id).to_vec() })
     }
 
     /// Everybody who may see a server, the owner first. Others whose accounts are disabled are left out: nobody is notified there.

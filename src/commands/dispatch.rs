@@ -59,6 +59,7 @@ mod tests {
 
     use super::*;
     use crate::audit::Actor;
+    use crate::auth::access::Access;
     use crate::clock::Clock;
     use crate::commands::alone::Alone;
     use crate::commands::job::End;
@@ -66,6 +67,7 @@ mod tests {
     use crate::commands::running::RunningJobs;
     use crate::commands::storage::StorageQuota;
     use crate::commands::{JobStatus, NewJob};
+    use crate::feeds::Feeds;
     use crate::fleet::Fleet;
     use crate::registry::{Gone, NoPeers, Observer, RegistryHandle, Settings, Writing, Written};
     use crate::store::{Command, Disconnected, Store, StoreError};
@@ -151,7 +153,8 @@ mod tests {
             let registry = RegistryHandle::start(settings, Arc::new(Unseen), Arc::new(NoPeers));
             let (running, quota) = (RunningJobs::default(), Arc::new(StorageQuota::new(store.clone())));
             let writer = Arc::new(JobWriter::new(store.clone(), running.clone(), quota));
-            let local = Arc::new(LocalJobs::new(registry, Fleet::default(), running.clone(), writer.clone()));
+            let access = Access::without_grants(store.clone(), Feeds::default());
+            let local = Arc::new(LocalJobs::new(registry, access, Fleet::default(), running.clone(), writer.clone()));
             Self { store, running, writer, local, _directory: directory }
         }
 

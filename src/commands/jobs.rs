@@ -118,7 +118,7 @@ impl Base {
         let Parts { clock, store, access, registry, fleet, cluster } = parts;
         let (running, quota) = (RunningJobs::default(), Arc::new(StorageQuota::new(store.clone())));
         let writer = Arc::new(JobWriter::new(store.clone(), running.clone(), quota.clone()));
-        let local = Arc::new(LocalJobs::new(registry, fleet, running.clone(), writer.clone()));
+        let local = Arc::new(LocalJobs::new(registry, access.clone(), fleet, running.clone(), writer.clone()));
         Self { clock, store, access, cluster, running, quota, writer, local }
     }
 }

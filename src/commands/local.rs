@@ -11,6 +11,7 @@ use super::locus::Standing;
 use super::running::RunningJobs;
 use super::writer::JobWriter;
 use super::{JobStatus, entries};
+use crate::auth::access::Access;
 use crate::fleet::Fleet;
 use crate::registry::{CallError, RegistryHandle};
 use crate::store::Command;
@@ -24,6 +25,7 @@ pub(super) struct LocalJobs {
     registry: RegistryHandle,
     /// Reaches only the agents of this instance.
     here: RegistryHandle,
+    access: Access,
     fleet: Fleet,
     running: RunningJobs,
     writer: Arc<JobWriter>,
@@ -32,8 +34,14 @@ pub(super) struct LocalJobs {
 }
 
 impl LocalJobs {
-    pub fn new(registry: RegistryHandle, fleet: Fleet, running: RunningJobs, writer: Arc<JobWriter>) -> Self {
-        Self { here: registry.here(), registry, fleet, running, writer, in_handshake: Arc::default() }
+    pub fn new(
+        registry: RegistryHandle,
+        access: Access,
+        fleet: Fleet,
+        running: RunningJobs,
+        writer: Arc<JobWriter>,
+    ) -> Self {
+        Self { here: registry.here(), registry, access, fleet, running, writer, in_handshake: Arc::default() }
     }
 
     /// Returns whether the agent of a server is connected to this instance.
@@ -53,12 +61,14 @@ impl LocalJobs {
 
     /// Sends a job to its agent, if that is connected to this instance.
     pub async fn execute(&self, job: &Job, stdin: Option<String>) -> Result<(), CallError> {
+        let actor = entries::actor(&job.row);
         let execute = Execute {
             command_id: job.row.id,
             command: job.row.command.clone(),
             stdin,
             timeout_seconds: u32::try_from(job.row.timeout_seconds).unwrap_or_default(),
-            by: Some(entries::actor(&job.row).to_string()),
+            by: Some(actor.to_string()),
+            asker: self.access.asker(&actor),
             signed: entries::signed(&job.row),
         };
         self.here.execute(job.row.server_id, execute).await

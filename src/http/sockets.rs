@@ -138,7 +138,13 @@ pub async fn terminal(
     if signed.is_some() {
         expect_checked(&state, access.owner_id(), access.server_id(), "terminal_signed").await?;
     }
-    let opening = terminal::Opening { owner_id: access.owner_id(), actor, size, signed };
+    let opening = terminal::Opening {
+        owner_id: access.owner_id(),
+        asker: state.accounts.access.asker(&actor),
+        actor,
+        size,
+        signed,
+    };
     let live = LiveTerminal::start(&state.store, &state.registry, access.server_id(), opening)
         .await
         .map_err(ApiError::from)?;

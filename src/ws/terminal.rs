@@ -11,7 +11,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use signalbox_protocol::agent::{AgentMessage, ServiceMessage, TerminalSize, TerminalStart};
+use signalbox_protocol::agent::{AgentMessage, Asker, ServiceMessage, TerminalSize, TerminalStart};
 use signalbox_protocol::close;
 use signalbox_protocol::frontend::FeedMessage;
 use signalbox_protocol::signed::Signed;
@@ -60,6 +60,8 @@ pub struct LiveTerminal {
 pub struct Opening {
     pub owner_id: Uuid,
     pub actor: Actor,
+    /// The same person, for the agent.
+    pub asker: Option<Asker>,
     pub size: TerminalSize,
     /// What operators signed for it.
     pub signed: Option<Signed>,
@@ -84,7 +86,7 @@ impl LiveTerminal {
         server_id: Uuid,
         opening: Opening,
     ) -> Result<Self, StoreError> {
-        let Opening { owner_id, actor, size, signed } = opening;
+        let Opening { owner_id, actor, asker, size, signed } = opening;
         let stream_id = Uuid::now_v7();
         let by = Some(actor.to_string());
         let entry = Entry::new(action::TERMINAL_OPEN, owner_id, actor).on_server(server_id).target(stream_id);
@@ -93,7 +95,7 @@ impl LiveTerminal {
             None => entry.clone(),
         };
         store.record(started.outcome(Outcome::Started)).await?;
-        let start = TerminalStart { stream_id, size, credit: Some(CREDIT), by, signed };
+        let start = TerminalStart { stream_id, size, credit: Some(CREDIT), by, asker, signed };
         let stream = registry.open_terminal(server_id, start).ok();
         let link = registry.link(server_id);
         Ok(Self { link, stream_id, stream, owed: 0, entry: Some(entry), store: store.clone() })

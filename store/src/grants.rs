@@ -82,6 +82,8 @@ pub struct GrantsAndMembers {
     pub grants: Vec<Grant>,
     /// The members of each team.
     pub members: HashMap<Uuid, Vec<Uuid>>,
+    /// The name of each team.
+    pub team_names: HashMap<Uuid, String>,
     /// The accounts that are disabled.
     pub disabled: HashSet<Uuid>,
 }
@@ -239,6 +241,8 @@ impl Store {
         for row in team_member::Entity::find().all(&self.read).await? {
             all.members.entry(row.team_id).or_default().push(row.user_id);
         }
+        let teams = team::Entity::find().select_only().columns([team::Column::Id, team::Column::Name]);
+        all.team_names = teams.into_tuple::<(Uuid, String)>().all(&self.read).await?.into_iter().collect();
         let disabled = user::Entity::find().select_only().column(user::Column::Id);
         let disabled = disabled.filter(user::Column::DisabledAt.is_not_null()).into_tuple::<Uuid>();
         all.disabled = disabled.all(&self.read).await?.into_iter().collect();

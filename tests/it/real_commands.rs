@@ -3,6 +3,7 @@
 mod breaks;
 mod hostile;
 mod live;
+mod people;
 mod runs;
 mod seized;
 mod signed;

@@ -82,7 +82,7 @@ impl Machine {
         if config.policy.processes == Switch::On {
             collectors.push_back(Box::new(TopProcesses::new(roots)));
         }
-        let containers = (config.policy.docker >= DockerAccess::Read).then_some(running);
+        let containers = (config.policy.docker.grade >= DockerAccess::Read).then_some(running);
         if let Some(running) = containers.clone() {
             collectors.push_back(Box::new(Containers::new(roots, running)));
         }

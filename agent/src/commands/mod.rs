@@ -30,7 +30,7 @@ use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
 use crate::config::Config;
-use crate::policy::Switch;
+use crate::policy::{Permit, Switch};
 use crate::process::{Identity, terminate};
 use crate::signed::{Asked, Gate};
 use crate::state::StateDir;
@@ -58,7 +58,7 @@ pub struct Commands {
 }
 
 struct Shared {
-    policy: Switch,
+    policy: Permit<Switch>,
     gate: Gate,
     proc: PathBuf,
     records: Records,
@@ -78,7 +78,7 @@ impl Commands {
         let (records, left) = Records::open(state, &proc);
         let commands = Self {
             shared: Arc::new(Shared {
-                policy: config.policy.commands,
+                policy: config.policy.commands.clone(),
                 gate,
                 proc,
                 records,
@@ -158,7 +158,7 @@ impl Commands {
         // Before the signature is used up.
         self.lock().admit()?;
         let words = self.permit(&execute)?;
-        let Execute { command_id, command, stdin, timeout_seconds, by: _, signed: _ } = execute;
+        let Execute { command_id, command, stdin, timeout_seconds, by: _, asker: _, signed: _ } = execute;
         self.shared.records.begin(command_id);
         let began = Instant::now();
         let program = words.as_deref().map_or(Program::Shell(&command), Program::Words);
@@ -185,11 +185,11 @@ impl Commands {
     /// The only check: nothing runs unless the machine's owner has permitted it, for any caller. Returns the words of a command
     /// that runs without a shell.
     fn permit(&self, execute: &Execute) -> Result<Option<Vec<String>>, RequestError> {
-        let Execute { command_id, command, stdin, timeout_seconds, signed, .. } = execute;
+        let Execute { command_id, command, stdin, timeout_seconds, asker, signed, .. } = execute;
         let (command, stdin) = (command.as_str(), stdin.as_deref());
-        match self.shared.policy {
+        match self.shared.policy.grade {
             Switch::Off => Err(RequestError::new("agent_refused", "this agent runs no commands")),
-            Switch::On => Ok(None),
+            Switch::On => self.shared.policy.expect(asker.as_ref(), "runs commands").map(|()| None),
             Switch::Signed => {
                 if signed.is_none()
                     && let Some(words) = self.shared.gate.allowed(command, stdin)

@@ -41,7 +41,7 @@ use model::{Inspected, Listed};
 use verb::{Change, Verb};
 pub use watch::{Running, RunningContainers};
 
-use crate::policy::{DockerAccess, Policy};
+use crate::policy::{DockerAccess, Permit, Policy};
 use crate::signed::{Asked, Gate};
 
 /// The longest list of containers that fits into a message with room to spare.
@@ -50,7 +50,7 @@ const MAX_LIST_BYTES: usize = 3 << 20;
 /// The containers of this host, as far as the owner permits the service.
 #[derive(Clone)]
 pub struct Docker {
-    access: DockerAccess,
+    access: Permit<DockerAccess>,
     gate: Gate,
     engine: Engine,
 }
@@ -58,7 +58,7 @@ pub struct Docker {
 impl Docker {
     /// Does not ask the engine anything yet.
     pub fn new(policy: &Policy, gate: Gate) -> Self {
-        Self { access: policy.docker, gate, engine: Engine::new(policy.docker_host.clone()) }
+        Self { access: policy.docker.clone(), gate, engine: Engine::new(policy.docker_host.clone()) }
     }
 
     /// Starts a call. None for a method that is not on the list.
@@ -80,7 +80,8 @@ impl Docker {
     /// Whether the owner permits this.
     fn permit(&self, verb: Verb) -> Result<(), RequestError> {
         // What needs a signature is asked for it once it is known what it is about.
-        let is_permitted = self.access >= verb.needs() || (self.access == DockerAccess::Signed && verb.is_signable());
+        let access = self.access.grade;
+        let is_permitted = access >= verb.needs() || (access == DockerAccess::Signed && verb.is_signable());
         if is_permitted {
             return Ok(());
         }
@@ -101,16 +102,16 @@ impl Docker {
             Verb::Logs => self.logs(parse(params)?).await,
             Verb::Change(change) => {
                 let params = container(params)?;
-                self.expect_signed(change, &params)?;
+                self.expect_ordered(change, &params)?;
                 answer(&self.change(change, &params, by).await?)
             }
         }
     }
 
-    /// Where the owner's policy says `signed`, a change needs a signature for this container.
-    fn expect_signed(&self, change: Change, params: &ContainerParams) -> Result<(), RequestError> {
-        if self.access >= DockerAccess::Control {
-            return Ok(());
+    /// Where the owner's policy names people, a change needs one of them; where it says `signed`, a signature for this container.
+    fn expect_ordered(&self, change: Change, params: &ContainerParams) -> Result<(), RequestError> {
+        if self.access.grade >= DockerAccess::Control {
+            return self.access.expect(params.asker.as_ref(), "controls containers");
         }
         let action = format!("{} {}", change.name(), params.container_id);
         let asked = Asked::Container { action: &action, timeout_seconds: params.timeout_seconds };
@@ -136,7 +137,7 @@ impl Docker {
 
     async fn detail(&self, container_id: &str) -> Result<ContainerDetail, EngineError> {
         let mut detail = ContainerDetail::from(self.inspect(container_id).await?);
-        if self.access < DockerAccess::Control {
+        if self.access.grade < DockerAccess::Control {
             // Arguments may hold passwords. (A user who may control containers could read them in other ways.)
             detail.command.clear();
         }

@@ -4,7 +4,7 @@ use super::*;
 
 fn docker(access: DockerAccess) -> Docker {
     let docker_host = Some("unix:///nonexistent/engine.sock".to_owned());
-    Docker::new(&Policy { docker: access, docker_host, ..Policy::default() }, Gate::default())
+    Docker::new(&Policy { docker: access.into(), docker_host, ..Policy::default() }, Gate::default())
 }
 
 async fn refusal(access: DockerAccess, method: &str, params: Value) -> String {

@@ -74,7 +74,7 @@ impl RunningContainers {
 impl Docker {
     /// Never ends. Does nothing where the owner does not permit the service to see containers.
     pub async fn watch(&self, events: &Events, running: &RunningContainers) {
-        if self.access < DockerAccess::Read {
+        if self.access.grade < DockerAccess::Read {
             return std::future::pending().await;
         }
         let mut pause = LOOK_LAST;

@@ -137,7 +137,7 @@ impl Logs {
             ("file", Some(path), _) => Location::find(path, &self.policy.log_paths).map(Source::File),
             ("file", None, _) => Err(LogError::Missing("path")),
             ("container", _, None) => Err(LogError::Missing("container_id")),
-            ("container", _, Some(_)) if self.policy.docker == DockerAccess::Off => Err(LogError::DockerOff),
+            ("container", _, Some(_)) if self.policy.docker.grade == DockerAccess::Off => Err(LogError::DockerOff),
             ("container", _, Some(id)) => Ok(Source::Container(self.docker.clone(), id.to_owned())),
             (other, _, _) => Err(LogError::Unsupported(other.to_owned())),
         }

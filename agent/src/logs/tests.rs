@@ -271,7 +271,7 @@ async fn a_file_is_searched_from_its_end() {
 #[tokio::test]
 async fn searches_obey_the_policy_too() {
     let dir = TempDir::new().unwrap();
-    let policy = Policy { log_paths: vec![dir.path().into()], docker: DockerAccess::Off, ..Policy::default() };
+    let policy = Policy { log_paths: vec![dir.path().into()], docker: DockerAccess::Off.into(), ..Policy::default() };
     let closed = Logs::new(policy.clone(), Docker::new(&policy, crate::signed::Gate::default()), Roots::default());
     let code = async |logs: Logs, params: Value| logs.query(params, None).await.unwrap_err().code;
 

@@ -63,7 +63,7 @@ pub fn check(policy: &Policy) -> Result<(), String> {
     if approvals.is_some_and(|count| !(1..=MAX_APPROVALS).contains(&count)) {
         return Err(format!("approvals: a number from 1 to {MAX_APPROVALS} is needed"));
     }
-    if !allow.is_empty() && policy.commands != Switch::Signed {
+    if !allow.is_empty() && policy.commands.grade != Switch::Signed {
         return Err("allow: it needs commands = \"signed\"".to_owned());
     }
     Allowed::parse(allow).map(|_| ())

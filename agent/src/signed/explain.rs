@@ -11,7 +11,7 @@ use signalbox_signing::verdict::{distinct, read};
 use signalbox_signing::{Payload, signers_of};
 
 use super::{Demands, DemandsError};
-use crate::policy::{DockerAccess, Policy, PolicyError, Switch};
+use crate::policy::{DockerAccess, Permit, Policy, PolicyError, Switch};
 
 /// The policy file that install.sh writes.
 const POLICY_FILE: &str = "/etc/signalbox-agent/policy.toml";
@@ -98,9 +98,14 @@ fn check_policy(path: &Path) -> Result<Answer, ExplainError> {
 fn lines(policy: &Policy, demands: Option<&Demands>) -> Vec<String> {
     let mut lines = vec![
         "An attacker who controls the service, or an account that has the rights, can do this here:".to_owned(),
-        commands(policy.commands).to_owned(),
-        terminal(policy.terminal).to_owned(),
-        containers(policy.docker).to_owned(),
+        for_people(&policy.commands, commands),
+        for_people(&policy.terminal, terminal),
+        match &policy.docker.people {
+            Some(people) => {
+                format!("Containers: see them with their logs; start, stop and restart any for {people} alone.")
+            }
+            None => containers(policy.docker.grade).to_owned(),
+        },
         match (policy.logs, policy.log_paths.is_empty()) {
             (Switch::Off, _) => "Logs: nothing of the system or of files.".to_owned(),
             (_, true) => "Logs: read the system's log.".to_owned(),
@@ -114,11 +119,27 @@ fn lines(policy: &Policy, demands: Option<&Demands>) -> Vec<String> {
         },
     ];
     lines.extend(demands.map(signatures).into_iter().flatten());
-    let is_open = policy.commands == Switch::On || policy.terminal == Switch::On;
+    let names_people =
+        policy.commands.people.is_some() || policy.terminal.people.is_some() || policy.docker.people.is_some();
+    if names_people {
+        let line =
+            "The service says who asks. A list of people keeps accounts out, and nobody who controls the service.";
+        lines.push(line.to_owned());
+    }
+    let is_open = policy.commands.grade == Switch::On || policy.terminal.grade == Switch::On;
     if is_open && policy.asks_for_signatures() {
         lines.push("WARNING: what is \"on\" needs no signature, so the signatures protect nothing.".to_owned());
     }
     lines
+}
+
+/// What a permission means, and to which people it is limited.
+fn for_people(permit: &Permit<Switch>, meaning: fn(Switch) -> &'static str) -> String {
+    let meaning = meaning(permit.grade);
+    match &permit.people {
+        Some(people) => format!("{meaning} For {people} alone."),
+        None => meaning.to_owned(),
+    }
 }
 
 fn commands(switch: Switch) -> &'static str {

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::config::{Config, Roots};
-use crate::policy::Switch;
+use crate::policy::{Permit, Switch};
 use crate::signed::{Asked, Gate};
 use crate::streams::Streams;
 use console::Console;
@@ -32,7 +32,7 @@ const MAX_OPEN: usize = 4;
 /// Whether terminals may be opened on this machine, and how many. Shared by an agent's connections.
 #[derive(Clone)]
 pub struct Terminals {
-    policy: Switch,
+    policy: Permit<Switch>,
     gate: Gate,
     roots: Arc<Roots>,
     places: Arc<Semaphore>,
@@ -41,12 +41,12 @@ pub struct Terminals {
 impl Terminals {
     pub fn new(config: &Config, gate: Gate) -> Self {
         let places = Arc::new(Semaphore::new(MAX_OPEN));
-        Self { policy: config.policy.terminal, gate, roots: Arc::new(config.roots.clone()), places }
+        Self { policy: config.policy.terminal.clone(), gate, roots: Arc::new(config.roots.clone()), places }
     }
 
     /// Opens a terminal. Also returns the time for which it may stay open.
     fn open(&self, start: &TerminalStart) -> Result<(Console, Option<Duration>), RequestError> {
-        if self.policy == Switch::Off {
+        if self.policy.grade == Switch::Off {
             return Err(RequestError::new("agent_refused", "this agent opens no terminals"));
         }
         // Before the signature is used up.
@@ -59,9 +59,9 @@ impl Terminals {
 
     /// The only check: no terminal is opened unless the machine's owner has permitted it, for any caller.
     fn permit(&self, start: &TerminalStart) -> Result<Option<Duration>, RequestError> {
-        match self.policy {
+        match self.policy.grade {
             Switch::Off => Err(RequestError::new("agent_refused", "this agent opens no terminals")),
-            Switch::On => Ok(None),
+            Switch::On => self.policy.expect(start.asker.as_ref(), "opens terminals").map(|()| None),
             Switch::Signed => {
                 let payload = self.gate.permit(start.signed.as_ref(), Asked::Terminal, start.stream_id)?;
                 Ok(payload.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into())))

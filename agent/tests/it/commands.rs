@@ -17,7 +17,7 @@ use crate::service::{Peer, Service, accepted};
 
 /// An agent whose owner permits commands.
 pub fn willing(url: &str) -> Config {
-    Config { policy: Policy { commands: Switch::On, ..Policy::default() }, ..config(url) }
+    Config { policy: Policy { commands: Switch::On.into(), ..Policy::default() }, ..config(url) }
 }
 
 pub fn execute(number: u128, command: &str) -> Execute {
@@ -28,6 +28,7 @@ pub fn execute(number: u128, command: &str) -> Execute {
         stdin: None,
         timeout_seconds: 100,
         by: Some("ada (::1)".into()),
+        asker: None,
         signed: None,
     }
 }

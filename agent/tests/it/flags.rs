@@ -93,7 +93,7 @@ async fn a_bad_value_ends_the_program_with_one_clear_line() {
         (
             vec!["--key", "k", "--policy", &unquoted],
             format!(
-                "policy file {unquoted}: line 2: invalid type: boolean `true`, expected one of \"off\", \"signed\", \"on\""
+                "policy file {unquoted}: line 2: invalid type: boolean `true`, expected one of \"off\", \"signed\", \"on\", or a list of people"
             ),
         ),
         (vec!["--key-file", &missing], format!("--key-file {missing}: No such file or directory (os error 2)")),

@@ -55,6 +55,7 @@ async fn commands_and_logs_are_refused_by_the_agent_itself() {
         stdin: None,
         timeout_seconds: 5,
         by: None,
+        asker: None,
         signed: None,
     };
     peer.send(&ServiceMessage::Execute(command)).await;

@@ -17,7 +17,7 @@ use crate::service::{Peer, Service};
 const ID: Uuid = Uuid::from_u128(1);
 
 fn willing(url: &str) -> Config {
-    Config { policy: Policy { terminal: Switch::On, ..Policy::default() }, ..config(url) }
+    Config { policy: Policy { terminal: Switch::On.into(), ..Policy::default() }, ..config(url) }
 }
 
 /// An agent whose user's shell is sh, without rc files.
@@ -34,7 +34,14 @@ async fn connected() -> (Service, Agent, Peer<TcpStream>, tempfile::TempDir) {
 
 fn start(stream_id: Uuid, credit: Option<u64>) -> ServiceMessage {
     let size = TerminalSize { columns: 100, rows: 30 };
-    ServiceMessage::TerminalStart(TerminalStart { stream_id, size, credit, by: Some("ada (::1)".into()), signed: None })
+    ServiceMessage::TerminalStart(TerminalStart {
+        stream_id,
+        size,
+        credit,
+        by: Some("ada (::1)".into()),
+        asker: None,
+        signed: None,
+    })
 }
 
 async fn type_in(peer: &mut Peer<TcpStream>, data: &str) {

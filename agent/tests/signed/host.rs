@@ -152,7 +152,7 @@ impl Host {
     pub fn order(&mut self, signed: Option<Signed>) -> Execute {
         self.next += 1;
         let command_id = Uuid::from_u128(self.next);
-        Execute { command_id, command: self.trace(), stdin: None, timeout_seconds: 60, by: None, signed }
+        Execute { command_id, command: self.trace(), stdin: None, timeout_seconds: 60, by: None, asker: None, signed }
     }
 
     /// Sends an order and waits for what becomes of it.
@@ -191,7 +191,7 @@ impl Host {
         self.next += 1;
         let stream_id = Uuid::from_u128(self.next);
         let size = TerminalSize { columns: 80, rows: 24 };
-        let start = TerminalStart { stream_id, size, credit: None, by: None, signed };
+        let start = TerminalStart { stream_id, size, credit: None, by: None, asker: None, signed };
         let peer = self.peer.as_mut().unwrap();
         peer.send(&ServiceMessage::TerminalStart(start)).await;
         // The terminal itself echoes it, whatever the shell does.

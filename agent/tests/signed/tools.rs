@@ -41,6 +41,24 @@ async fn check_policy_says_what_anybody_can_do() {
 }
 
 #[tokio::test]
+async fn check_policy_says_that_a_list_of_people_is_no_proof() {
+    let policy = "commands = \"signed\"\ndocker = [\"team:ops\"]\nterminal = [\"ada\", \"team:ops\"]\n";
+    let host = Host::stopped(policy).await;
+
+    let (code, said) = host.tool(&["check-policy"]).await;
+
+    assert_eq!(code, Some(0), "{said}");
+    for expected in [
+        "Terminal: open one, as the user of the agent. For ada, team:ops alone.\n",
+        "Containers: see them with their logs; start, stop and restart any for team:ops alone.\n",
+        "A list of people keeps accounts out, and nobody who controls the service.\n",
+        "WARNING: what is \"on\" needs no signature",
+    ] {
+        assert!(said.contains(expected), "{expected} in {said}");
+    }
+}
+
+#[tokio::test]
 async fn verify_says_whether_a_payload_would_run_and_who_signed_it() {
     let host = Host::stopped("commands = \"signed\"\n").await;
     let file = host.path("signed.json");

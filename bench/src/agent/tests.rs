@@ -153,6 +153,7 @@ async fn an_obedient_agent_runs_a_command_once() {
         stdin: None,
         timeout_seconds: 60,
         by: None,
+        asker: None,
         signed: None,
     };
     let execute = ServiceMessage::Execute(execute);

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::Asker;
 use crate::signed::Signed;
 
 /// Runs a command in `/bin/sh -c`, at most once: an agent that already holds a command of this id does nothing.
@@ -20,6 +21,9 @@ pub struct Execute {
     /// The user's name and address, for the log that the agent keeps on its own host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// The person who asks, for a policy that names people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asker: Option<Asker>,
     /// What operators signed for it. A server whose policy says `signed` runs nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<Signed>,

@@ -5,6 +5,7 @@
 //! error when it was refused or broke. A command (`execute`) outlives connections. An agent that refuses a command also answers
 //! with a `response`, to its `command_id`.
 
+mod asker;
 mod auth;
 mod command;
 mod request;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+pub use asker::Asker;
 pub use auth::{AgentInfo, Auth, AuthResponse};
 pub use command::{CommandOutput, CommandResult, CommandStatus, Execute, Stream};
 pub use request::{Request, RequestError, Response};

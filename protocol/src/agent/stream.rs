@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::Asker;
 use crate::Timestamp;
 use crate::signed::Signed;
 
@@ -77,6 +78,9 @@ pub struct TerminalStart {
     /// The user's name and address, for the log that the agent keeps on its own host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// The person who asks, for a policy that names people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asker: Option<Asker>,
     /// What operators signed for it. A server whose policy says `signed` opens no other terminal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<Signed>,

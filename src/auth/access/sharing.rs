@@ -14,6 +14,8 @@ pub struct Sharing {
     grants: Vec<Grant>,
     members: HashMap<Uuid, Vec<Uuid>>,
     disabled: HashSet<Uuid>,
+    /// The names of each user's teams.
+    teams: HashMap<Uuid, Vec<String>>,
     /// What reaches each user.
     reaches: HashMap<Uuid, Reach>,
     /// By owner, the places of the grants on their servers.
@@ -94,8 +96,15 @@ impl Reach {
 
 impl Sharing {
     pub fn new(all: GrantsAndMembers) -> Self {
-        let GrantsAndMembers { grants, members, disabled } = all;
-        let mut sharing = Self { members, disabled, ..Self::default() };
+        let GrantsAndMembers { grants, members, team_names, disabled } = all;
+        let mut teams: HashMap<Uuid, Vec<String>> = HashMap::new();
+        for (team_id, users) in &members {
+            let Some(name) = team_names.get(team_id) else { continue };
+            for user_id in users {
+                teams.entry(*user_id).or_default().push(name.clone());
+            }
+        }
+        let mut sharing = Self { members, disabled, teams, ..Self::default() };
         for (place, grant) in grants.iter().enumerate() {
             sharing.by_owner.entry(grant.owner_id).or_default().push(place);
             for user_id in sharing.subjects(grant) {
@@ -129,6 +138,11 @@ impl Sharing {
     /// Whether this account is disabled.
     pub fn is_disabled(&self, user_id: Uuid) -> bool {
         self.disabled.contains(&user_id)
+    }
+
+    /// The names of a user's teams.
+    pub fn teams_of(&self, user_id: Uuid) -> &[String] {
+        self.teams.get(&user_id).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The servers to which a user may do this.

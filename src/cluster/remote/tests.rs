@@ -64,8 +64,14 @@ fn sent() -> Result<(), CallError> {
 /// The order to open a terminal, and the end that reads it.
 fn terminal(stream_id: Uuid, credit: u64) -> (Order, crate::registry::StreamSource) {
     let size = TerminalSize { columns: 80, rows: 24 };
-    let message =
-        ServiceMessage::TerminalStart(TerminalStart { stream_id, size, credit: Some(credit), by: None, signed: None });
+    let message = ServiceMessage::TerminalStart(TerminalStart {
+        stream_id,
+        size,
+        credit: Some(credit),
+        by: None,
+        asker: None,
+        signed: None,
+    });
     let (sink, read) = StreamSink::new(StreamKind::Terminal, credit);
     (Order::Open(Opening { stream_id, message, sink }), read)
 }

@@ -212,14 +212,14 @@ async fn act(
     let acted = actix_web::rt::spawn(async move {
         let OnContainer { access, actor, path, .. } = subject;
         let ContainerId(container_id) = path.container_id;
-        let by = Some(actor.to_string());
+        let (by, asker) = (Some(actor.to_string()), state.accounts.access.asker(&actor));
         let entry =
             Entry::new(verb.action(), access.owner_id(), actor).on_server(access.server_id()).target(&container_id);
         let known = name_of(&state, access.server_id(), &container_id);
         let started = described(entry.clone(), known.clone(), signed.as_ref());
         state.store.record(started.outcome(Outcome::Started)).await?;
         let containers = Containers { registry: &state.registry, server_id: access.server_id(), by };
-        let acted = containers.act(verb, ContainerParams { container_id, timeout_seconds, signed }).await;
+        let acted = containers.act(verb, ContainerParams { container_id, timeout_seconds, asker, signed }).await;
         let outcome = acted.as_ref().map_or_else(DockerError::outcome, |_| Outcome::Ok);
         let name = acted.as_ref().ok().and_then(|acted| acted.name.clone()).or(known);
         if let Err(error) = state.store.record(described(entry, name, None).outcome(outcome)).await {

@@ -21,7 +21,7 @@ fn request(method: &str, params: Value) -> impl Fn(Uuid) -> ServiceMessage {
 
 fn terminal(stream_id: Uuid) -> ServiceMessage {
     let size = TerminalSize { columns: 80, rows: 24 };
-    ServiceMessage::TerminalStart(TerminalStart { stream_id, size, credit: None, by: None, signed: None })
+    ServiceMessage::TerminalStart(TerminalStart { stream_id, size, credit: None, by: None, asker: None, signed: None })
 }
 
 fn log(source: &str, path: Option<&str>) -> impl Fn(Uuid) -> ServiceMessage {

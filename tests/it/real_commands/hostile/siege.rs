@@ -51,6 +51,7 @@ impl Siege {
             stdin,
             timeout_seconds: 60,
             by,
+            asker: None,
             signed: None,
         })
     }

@@ -1,12 +1,15 @@
 //! What the service may do with this machine. The machine's owner decides it here; the service can read it, never change it.
 
-use std::fmt;
+mod permit;
+
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use serde::de::{Deserializer, Error, Visitor};
+use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 
+use self::permit::{Graded, word, word_or_people};
+pub use self::permit::{People, Permit};
 use crate::docker::socket_of;
 use crate::signed;
 
@@ -17,9 +20,8 @@ pub struct Policy {
     /// May the agent name the processes that use the most, with their users? Never their arguments.
     pub processes: Switch,
     /// May the service run shell commands here?
-    #[serde(deserialize_with = "switch_or_signed")]
-    pub commands: Switch,
-    pub docker: DockerAccess,
+    pub commands: Permit<Switch>,
+    pub docker: Permit<DockerAccess>,
     /// The container engine's address; none for the one that is found.
     pub docker_host: Option<String>,
     /// May the service read the system's log, and the files of `log_paths`? Containers' logs go with `docker`.
@@ -27,8 +29,7 @@ pub struct Policy {
     /// The files, or directories of files, that may be read as logs.
     pub log_paths: Vec<PathBuf>,
     /// May the service open an interactive terminal here?
-    #[serde(deserialize_with = "switch_or_signed")]
-    pub terminal: Switch,
+    pub terminal: Permit<Switch>,
     /// What those who sign commands call this server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -47,12 +48,12 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             processes: Switch::On,
-            commands: Switch::default(),
-            docker: DockerAccess::default(),
+            commands: Permit::default(),
+            docker: Permit::default(),
             docker_host: None,
             logs: Switch::default(),
             log_paths: Vec::new(),
-            terminal: Switch::default(),
+            terminal: Permit::default(),
             name: None,
             signers: None,
             approvals: None,
@@ -72,6 +73,12 @@ pub enum Switch {
     On,
 }
 
+/// The words for what the service may do with containers.
+const DOCKER_WORDS: (&[&str], &[DockerAccess]) = (
+    &["off", "read", "signed", "control"],
+    &[DockerAccess::Off, DockerAccess::Read, DockerAccess::Signed, DockerAccess::Control],
+);
+
 /// What the service may do with containers: each step includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -89,46 +96,24 @@ pub enum DockerAccess {
 
 impl<'de> Deserialize<'de> for Switch {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let words: Words<Self> = Words { all: &["off", "on"], values: &[Self::Off, Self::On] };
-        deserializer.deserialize_any(words)
+        word(deserializer, &["off", "on"], &[Self::Off, Self::On])
     }
 }
 
-impl<'de> Deserialize<'de> for DockerAccess {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let words: Words<Self> = Words {
-            all: &["off", "read", "signed", "control"],
-            values: &[Self::Off, Self::Read, Self::Signed, Self::Control],
-        };
-        deserializer.deserialize_any(words)
+impl Graded for Switch {
+    const HIGHEST: Self = Self::On;
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Permit<Self>, D::Error> {
+        word_or_people(deserializer, &["off", "signed", "on"], &[Self::Off, Self::Signed, Self::On])
     }
 }
 
-fn switch_or_signed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Switch, D::Error> {
-    let words: Words<Switch> =
-        Words { all: &["off", "signed", "on"], values: &[Switch::Off, Switch::Signed, Switch::On] };
-    deserializer.deserialize_any(words)
-}
+impl Graded for DockerAccess {
+    const HIGHEST: Self = Self::Control;
 
-/// Reads one of several words. A value that is not a TOML string, such as `true`, is refused with the words in the quotes that
-/// it lacks.
-struct Words<T: 'static> {
-    all: &'static [&'static str],
-    values: &'static [T],
-}
-
-impl<T: Copy> Visitor<'_> for Words<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let quoted: Vec<String> = self.all.iter().map(|word| format!("\"{word}\"")).collect();
-        write!(f, "one of {}", quoted.join(", "))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-        let mut pairs = self.all.iter().zip(self.values);
-        let found = pairs.find(|(word, _)| **word == text).map(|(_, value)| *value);
-        found.ok_or_else(|| E::unknown_variant(text, self.all))
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Permit<Self>, D::Error> {
+        let (words, values) = DOCKER_WORDS;
+        word_or_people(deserializer, words, values)
     }
 }
 
@@ -164,20 +149,23 @@ impl Policy {
 
     /// Whether anything needs a signature.
     pub fn asks_for_signatures(&self) -> bool {
-        self.commands == Switch::Signed || self.terminal == Switch::Signed || self.docker == DockerAccess::Signed
+        self.commands.grade == Switch::Signed
+            || self.terminal.grade == Switch::Signed
+            || self.docker.grade == DockerAccess::Signed
     }
 
     /// What the agent reports as its capabilities: permitted here, and part of this build.
     pub fn capabilities(&self) -> Vec<String> {
         let processes = (self.processes == Switch::On).then_some("processes");
         let logs = (self.logs == Switch::On).then_some("logs");
-        let docker = (self.docker >= DockerAccess::Read).then_some("docker");
-        let docker_control = (self.docker >= DockerAccess::Signed).then_some("docker_control");
-        let commands = (self.commands != Switch::Off).then_some("commands");
-        let terminal = (self.terminal != Switch::Off).then_some("terminal");
-        let signed_docker = (self.docker == DockerAccess::Signed).then_some("docker_signed");
-        let signed_commands = (self.commands == Switch::Signed).then_some("commands_signed");
-        let signed_terminal = (self.terminal == Switch::Signed).then_some("terminal_signed");
+        let (docker, commands, terminal) = (self.docker.grade, self.commands.grade, self.terminal.grade);
+        let signed_docker = (docker == DockerAccess::Signed).then_some("docker_signed");
+        let signed_commands = (commands == Switch::Signed).then_some("commands_signed");
+        let signed_terminal = (terminal == Switch::Signed).then_some("terminal_signed");
+        let docker_control = (docker >= DockerAccess::Signed).then_some("docker_control");
+        let docker = (docker >= DockerAccess::Read).then_some("docker");
+        let commands = (commands != Switch::Off).then_some("commands");
+        let terminal = (terminal != Switch::Off).then_some("terminal");
         let permitted = [processes, docker, docker_control, commands, logs, terminal];
         let signed = [signed_docker, signed_commands, signed_terminal];
         let allowed = permitted.into_iter().chain(signed).flatten();
@@ -199,12 +187,12 @@ mod tests {
     fn nothing_that_changes_the_machine_is_allowed_by_default() {
         let expected = Policy {
             processes: Switch::On,
-            commands: Switch::Off,
-            docker: DockerAccess::Read,
+            commands: Switch::Off.into(),
+            docker: DockerAccess::Read.into(),
             docker_host: None,
             logs: Switch::Off,
             log_paths: Vec::new(),
-            terminal: Switch::Off,
+            terminal: Switch::Off.into(),
             ..Policy::default()
         };
 
@@ -226,12 +214,12 @@ mod tests {
 
         let expected = Policy {
             processes: Switch::Off,
-            commands: Switch::On,
-            docker: DockerAccess::Control,
+            commands: Switch::On.into(),
+            docker: DockerAccess::Control.into(),
             docker_host: Some("unix:///run/podman/podman.sock".to_owned()),
             logs: Switch::On,
             log_paths: vec!["/var/log/nginx".into(), "/srv/app.log".into()],
-            terminal: Switch::On,
+            terminal: Switch::On.into(),
             ..Policy::default()
         };
         assert_eq!(Policy::parse(text), Ok(expected));
@@ -239,8 +227,8 @@ mod tests {
 
     #[test]
     fn a_disabled_feature_is_no_capability() {
-        let without = Policy { processes: Switch::Off, docker: DockerAccess::Off, ..Policy::default() };
-        let with = Policy { docker: DockerAccess::Control, ..Policy::default() };
+        let without = Policy { processes: Switch::Off, docker: DockerAccess::Off.into(), ..Policy::default() };
+        let with = Policy { docker: DockerAccess::Control.into(), ..Policy::default() };
         let with_logs = Policy { logs: Switch::On, ..Policy::default() };
 
         assert_eq!(Policy::default().capabilities(), ["metrics", "processes", "docker"]);
@@ -251,7 +239,7 @@ mod tests {
 
     #[test]
     fn an_enabled_feature_is_a_capability() {
-        let policy = Policy { commands: Switch::On, terminal: Switch::On, ..Policy::default() };
+        let policy = Policy { commands: Switch::On.into(), terminal: Switch::On.into(), ..Policy::default() };
 
         assert_eq!(policy.capabilities(), ["metrics", "processes", "docker", "commands", "terminal"]);
     }
@@ -273,10 +261,13 @@ mod tests {
     #[test]
     fn the_error_of_a_value_without_quotes_names_the_words_there_are() {
         let cases = [
-            ("commands = true", "line 1: invalid type: boolean `true`, expected one of \"off\", \"signed\", \"on\""),
+            (
+                "commands = true",
+                "line 1: invalid type: boolean `true`, expected one of \"off\", \"signed\", \"on\", or a list of people",
+            ),
             (
                 "\ndocker = 1",
-                "line 2: invalid type: integer `1`, expected one of \"off\", \"read\", \"signed\", \"control\"",
+                "line 2: invalid type: integer `1`, expected one of \"off\", \"read\", \"signed\", \"control\", or a list of people",
             ),
         ];
 
