@@ -153,6 +153,11 @@ impl Access {
         Ok(Self { sharing: Arc::new(RwLock::new(Arc::new(sharing))), ..Self::without_grants(store, feeds) })
     }
 
+    /// Whether a server of this owner with these tags is shared because of them.
+    pub fn is_shared_by_tag(&self, owner_id: Uuid, tags: &[String]) -> bool {
+        self.sharing().names_tag(owner_id, tags)
+    }
+
     /// Checks whether this caller may do this to this server.
     pub async fn server(&self, caller: &Caller, server_id: Uuid, action: Action) -> Result<ServerAccess, AccessError> {
         let (owner_id, standing) = self.find(caller.user_id, server_id).await?.ok_or(AccessError::NotFound)?;

@@ -16,7 +16,7 @@ use super::error::ApiError;
 use super::extract::fault::{Faults, not_a_member};
 use super::extract::field::{Clearable, Description, Host, Name, Port, Tags, described, string};
 use super::extract::param::{MAX_OFFSET, SearchText, Whole, page};
-use super::extract::{self, Checked, IdPath, Manage, NoQuery, OnServer, Own, See, SignedIn};
+use super::extract::{self, Checked, IdPath, Manage, NoQuery, OnServer, Own, See, SignedIn, check_recent};
 use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::people_out::{OwnRoleParam, PersonOut, RightOut, RoleOut};
@@ -288,6 +288,7 @@ pub async fn create(
         description: input.description.map(|Description(text)| text).unwrap_or_default(),
         tags: input.tags.unwrap_or_default().0,
     };
+    expect_may_share(&ask.state, &ask.subject.caller, new.owner_id, &new.tags).await?;
     run_detached(async move {
         let owner_id = new.owner_id;
         let created = ask.state.store.create_server(new, ask.subject.actor).await;
@@ -331,6 +332,11 @@ pub async fn update(
         description: input.description.change(|Description(text)| text),
         tags: input.tags.change(|Tags(tags)| tags),
     };
+    if let Some(tags) = &patch.tags {
+        let present = ask.state.store.tags_of_server(access.server_id()).await?;
+        let added: Vec<String> = tags.iter().filter(|tag| !present.contains(tag)).cloned().collect();
+        expect_may_share(&ask.state, &caller, access.owner_id(), &added).await?;
+    }
     run_detached(async move {
         let updated = ask.state.store.update_server(access.owner_id(), access.server_id(), patch, actor).await;
         // Even after an error: a change may be stored although its answer was lost.
@@ -338,6 +344,14 @@ pub async fn update(
         Ok(Json(out(&ask.state, &caller, &access, found(updated?)?).await?))
     })
     .await
+}
+
+/// A tag that is shared gives others rights on the server, so it needs what a grant needs.
+async fn expect_may_share(state: &State, caller: &Caller, owner_id: Uuid, tags: &[String]) -> Result<(), ApiError> {
+    if state.accounts.access.is_shared_by_tag(owner_id, tags) {
+        check_recent(state, caller).await?;
+    }
+    Ok(())
 }
 
 /// Delete a server

@@ -6,7 +6,7 @@
 //! of one tag costs as much as their owner's: an index of names is read until the page is full, and an index of tags counts the
 //! list. Several are joined by UNION ALL, and a page is taken from the first rows of each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use entity::{server, server_tag};
@@ -55,7 +55,8 @@ impl Shares {
     pub fn of<'a>(own: Uuid, scopes: impl IntoIterator<Item = (Uuid, &'a GrantScope)>) -> Self {
         let mut shares = Self::default();
         let mut single: Vec<(Uuid, Uuid)> = Vec::new();
-        for (owner_id, scope) in scopes.into_iter().filter(|(owner_id, _)| *owner_id != own).take(MAX_SHARES) {
+        let scopes = scopes.into_iter().filter(|(owner_id, _)| *owner_id != own).collect();
+        for (owner_id, scope) in bounded(scopes) {
             match scope {
                 GrantScope::All => shares.owners.push(owner_id),
                 GrantScope::Tag(tag) => shares.tagged.entry(owner_id).or_default().tags.push(tag.clone()),
@@ -335,6 +336,23 @@ fn has_one_of(tags: &[String]) -> SimpleExpr {
     )
 }
 
+/// At most [`MAX_SHARES`] of them. Grants come unasked, so those of an owner who gives many must not displace those of others: each
+/// owner's first, then each owner's second, and so on.
+fn bounded(scopes: Vec<(Uuid, &GrantScope)>) -> Vec<(Uuid, &GrantScope)> {
+    if scopes.len() <= MAX_SHARES {
+        return scopes;
+    }
+    let mut seen: HashMap<Uuid, usize> = HashMap::new();
+    let mut ranked: Vec<(usize, (Uuid, &GrantScope))> = Vec::with_capacity(scopes.len());
+    for (owner_id, scope) in scopes {
+        let rank = seen.entry(owner_id).or_default();
+        ranked.push((*rank, (owner_id, scope)));
+        *rank += 1;
+    }
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().take(MAX_SHARES).map(|(_, scope)| scope).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -349,6 +367,19 @@ mod tests {
 
     fn tag(name: &str) -> GrantScope {
         GrantScope::Tag(name.to_owned())
+    }
+
+    #[test]
+    fn an_owner_who_shares_too_much_hides_nothing_of_others() {
+        let many = (0..u128::try_from(MAX_SHARES).unwrap()).map(|number| (1, GrantScope::Server(id(100 + number))));
+        let scopes: Vec<(u128, GrantScope)> =
+            many.chain([(2, GrantScope::Server(id(20))), (3, GrantScope::All)]).collect();
+
+        let all = shares(&scopes);
+
+        assert_eq!(all.owners, [id(3)]);
+        assert!(all.ids.contains(&id(20)));
+        assert_eq!(all.ids.len(), MAX_SHARES - 1);
     }
 
     #[test]

@@ -203,6 +203,12 @@ impl Sharing {
         self.of_owner(owner_id).any(|grant| grant.scope == GrantScope::Server(server_id))
     }
 
+    /// Whether a grant is for one of these tags.
+    pub fn names_tag(&self, owner_id: Uuid, tags: &[String]) -> bool {
+        let is_one = |grant: &Grant| matches!(&grant.scope, GrantScope::Tag(tag) if tags.contains(tag));
+        self.of_owner(owner_id).any(is_one)
+    }
+
     /// The users who may do something else than they might by `other`.
     pub fn changed_since(&self, other: &Self) -> Vec<Uuid> {
         let users: HashSet<&Uuid> = self.reaches.keys().chain(other.reaches.keys()).collect();

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 /// The most bytes of an entry's detail.
 const MAX_DETAIL: usize = 2_048;
 
-/// The field with a payload and its signatures.
-const SIGNED: &str = "signed";
+/// The fields that are never cut, because their own bounds hold for them: what people signed proves something only as a whole, and
+/// other instances end the batches of a deleted account by their ids.
+const WHOLE: [&str; 2] = ["signed", "batches"];
 
 /// The lengths, in characters, to which long texts are cut in turn until the detail fits.
 const CUTS: [usize; 6] = [1_024, 512, 256, 128, 64, 16];
@@ -16,23 +17,22 @@ pub fn text(mut detail: Value) -> String {
     if detail.is_null() {
         return "{}".to_owned();
     }
-    // What people signed proves something only as a whole. Its own bounds hold for it.
-    if let Some(signed) = detail.as_object_mut().and_then(|fields| fields.remove(SIGNED)) {
-        let rest = text(detail);
-        return match serde_json::from_str(&rest) {
-            Ok(Value::Object(mut fields)) => {
-                fields.insert(SIGNED.to_owned(), signed);
-                Value::Object(fields).to_string()
-            }
-            Ok(_) | Err(_) => rest,
-        };
+    let taken = |name: &str| detail.as_object_mut().and_then(|fields| fields.remove_entry(name));
+    let whole: Vec<(String, Value)> = WHOLE.into_iter().filter_map(taken).collect();
+    let mut bounded = shortened_to_fit(detail);
+    if let Some(fields) = bounded.as_object_mut() {
+        fields.extend(whole);
     }
-    let whole = detail.to_string();
-    if whole.len() <= MAX_DETAIL {
-        return whole;
+    bounded.to_string()
+}
+
+fn shortened_to_fit(detail: Value) -> Value {
+    let fits = |detail: &Value| detail.to_string().len() <= MAX_DETAIL;
+    if fits(&detail) {
+        return detail;
     }
-    let cut = CUTS.iter().map(|most| shortened(&detail, *most).to_string()).find(|text| text.len() <= MAX_DETAIL);
-    cut.unwrap_or_else(|| json!({ "cut": true }).to_string())
+    let cut = CUTS.iter().map(|most| shortened(&detail, *most)).find(fits);
+    cut.unwrap_or_else(|| json!({ "cut": true }))
 }
 
 fn shortened(value: &Value, most: usize) -> Value {
@@ -67,6 +67,15 @@ mod tests {
         let parsed: Value = serde_json::from_str(&detail).unwrap();
         assert_eq!(parsed["signed"], signed);
         assert!(parsed["command"].as_str().unwrap().len() < MAX_DETAIL);
+    }
+
+    #[test]
+    fn the_batches_of_a_deleted_account_are_never_cut() {
+        let batches: Vec<String> = (0..100).map(|number| format!("01936f2e-0000-7000-8000-{number:012}")).collect();
+        let detail = text(json!({ "username": "ada", "servers_to": "other", "batches": batches }));
+
+        let parsed: Value = serde_json::from_str(&detail).unwrap();
+        assert_eq!(parsed, json!({ "username": "ada", "servers_to": "other", "batches": batches }));
     }
 
     #[test]

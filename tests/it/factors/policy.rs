@@ -154,6 +154,12 @@ async fn sharing_and_accounts_need_a_recent_proof() {
     let team = format!("/teams/{}", text_of(&team["id"]));
     let grant = json!({"subject": {"username": "eve"}, "scope": {"server_id": server}, "role": "viewer"});
     let given = client.post("/grants").bearer(&ada.token).json(grant.clone()).expect(201).await;
+    // A tag that is shared shares a server that gets it.
+    let by_tag = json!({"subject": {"username": "eve"}, "scope": {"tag": "db"}, "role": "viewer"});
+    client.post("/grants").bearer(&ada.token).json(by_tag).expect(201).await;
+    let tagged = service.server(&ada, "db-1").await.to_string();
+    let tagged = format!("/servers/{tagged}");
+    client.put(&tagged).bearer(&ada.token).json(json!({"tags": ["db"]})).expect(200).await;
     let given = format!("/grants/{}", text_of(&given["id"]));
     let invited = client.post("/users/invitations").bearer(&ada.token).json(json!({})).expect(201).await;
     let invited = format!("/users/invitations/{}", text_of(&invited["id"]));
@@ -175,6 +181,8 @@ async fn sharing_and_accounts_need_a_recent_proof() {
             client.delete(&team),
             client.post("/users/invitations").json(json!({})),
             client.delete(&invited),
+            client.put(format!("/servers/{server}")).json(json!({"tags": ["web", "db"]})),
+            client.post("/servers").json(json!({"name": "db-3", "host": "192.0.2.1", "tags": ["db"]})),
             client.put(&user).json(json!({"is_admin": false})),
             client.delete(&user),
         ]
@@ -186,6 +194,8 @@ async fn sharing_and_accounts_need_a_recent_proof() {
     client.delete(&user).bearer(&plain.token).expect_error(403, "forbidden").await;
     client.get("/grants").bearer(&old.token).expect(200).await;
     client.get("/users").bearer(&old.token).expect(200).await;
+    let rename = json!({"name": "db-2", "tags": ["db", "disks"]});
+    client.put(&tagged).bearer(&old.token).json(rename).expect(200).await;
 
     let prove = client.post("/auth/step-up").bearer(&old.token).json(json!({"password": PASSWORD}));
     prove.expect(200).await;
