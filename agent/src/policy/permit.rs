@@ -1,4 +1,4 @@
-//! What the owner permits, and to whom: `"on"`, or a list of people.
+//! What the owner permits: one word, or a list of people who may ask for all of it.
 
 use std::fmt;
 
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_told_as_it_was_written() {
+    fn a_list_is_shown_as_it_was_written() {
         let policy = Policy::parse("commands = [\"ada\", \"team:ops\"]").unwrap();
 
         let told = serde_json::to_value(&policy).unwrap();

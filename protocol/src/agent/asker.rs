@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The person for whom the service asks, for a policy that names people. The agent has the service's word for it alone: where
+/// The person who asks the service, as policies name people. The agent has the service's word for it alone: where
 /// that does not suffice, signatures are needed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asker {
