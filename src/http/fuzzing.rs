@@ -6,7 +6,8 @@ use deserr::Deserr;
 use super::extract::fault::Faults;
 use super::extract::{Body, Form, Json, parse_query};
 use super::{
-    alerts, api_keys, audit, auth, commands, docker, logs, metrics, notifications, server_events, servers, views,
+    alerts, api_keys, audit, auth, commands, docker, logs, metrics, notifications, server_events, server_filter,
+    servers, views,
 };
 
 /// One parser, selected by the first byte.
@@ -16,7 +17,7 @@ const PARSERS: &[Parse] = &[
     query::<metrics::history::HistoryQuery>,
     query::<metrics::series::SeriesQuery>,
     query::<metrics::fleet::FleetQuery>,
-    query::<servers::ServersQuery>,
+    query::<server_filter::ServersQuery>,
     query::<alerts::AlertsQuery>,
     query::<audit::AuditQuery>,
     query::<docker::LogsQuery>,

@@ -41,6 +41,7 @@ mod request_id;
 mod routes;
 mod selection;
 mod server_events;
+mod server_filter;
 mod servers;
 mod service;
 mod sessions;

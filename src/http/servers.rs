@@ -13,14 +13,15 @@ use signalbox_protocol::frontend::ServerStatus;
 use uuid::Uuid;
 
 use super::error::ApiError;
-use super::extract::fault::{Faults, not_a_member};
-use super::extract::field::{Clearable, Description, Host, Name, Port, Tags, described, string};
-use super::extract::param::{MAX_OFFSET, SearchText, Whole, page};
+use super::extract::fault::Faults;
+use super::extract::field::{Clearable, Description, Host, Name, Port, Tags, described};
+use super::extract::param::page;
 use super::extract::{self, Checked, IdPath, Manage, NoQuery, OnServer, Own, See, SignedIn, check_recent};
 use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::people_out::{OwnRoleParam, PersonOut, RightOut, RoleOut};
 use super::reply::{Done, Listed};
+use super::server_filter::{ServersQuery, filter};
 use super::task::run_detached;
 use crate::audit::Actor;
 use crate::auth::access::{ServerAccess, Standing};
@@ -30,7 +31,7 @@ use crate::effects;
 use crate::feeds::{FeedFrame, Topic};
 use crate::fleet::Fleet;
 use crate::state::State;
-use crate::store::{Caller, NewServer, Server, ServerFilter, ServerPatch, StatusFilter, Visibility};
+use crate::store::{Caller, NewServer, Server, ServerPatch, Visibility};
 
 /// The default port of a server: SSH's.
 const DEFAULT_PORT: u16 = 22;
@@ -174,60 +175,6 @@ impl ServerOut {
             created_at: TimeOut(record.created_at.into()),
             updated_at: TimeOut(record.updated_at.into()),
         }
-    }
-}
-
-/// The status to filter by.
-#[derive(Debug, Clone, Copy)]
-pub struct StatusParam(StatusFilter);
-
-const STATUSES: [&str; 3] = ["pending", "online", "offline"];
-
-impl Deserr<Faults> for StatusParam {
-    fn deserialize_from_value<V: deserr::IntoValue>(
-        value: deserr::Value<V>,
-        location: deserr::ValuePointerRef<'_>,
-    ) -> Result<Self, Faults> {
-        match string(value, location)?.as_str() {
-            "pending" => Ok(Self(StatusFilter::Pending)),
-            "online" => Ok(Self(StatusFilter::Online)),
-            "offline" => Ok(Self(StatusFilter::Offline)),
-            _ => Err(not_a_member(&STATUSES, location)),
-        }
-    }
-}
-
-described!(StatusParam, json!({ "type": "string", "enum": STATUSES }));
-
-#[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults)]
-pub struct ServersQuery {
-    #[deserr(default)]
-    status: Option<StatusParam>,
-    /// Only servers with this tag.
-    #[deserr(default)]
-    tag: Option<SearchText>,
-    /// With `owner`, only your own servers.
-    #[deserr(default)]
-    role: Option<OwnRoleParam>,
-    /// Only servers with this text in their name, host or description.
-    #[deserr(default)]
-    q: Option<SearchText>,
-    /// Maximum number of entries. Defaults to 100.
-    #[deserr(default)]
-    limit: Option<Whole<1, 500>>,
-    /// Number of entries to skip. Defaults to 0.
-    #[deserr(default)]
-    offset: Option<Whole<0, { MAX_OFFSET }>>,
-}
-
-/// The filter that three parameters select.
-pub fn filter(status: Option<StatusParam>, tag: Option<SearchText>, q: Option<SearchText>) -> ServerFilter {
-    ServerFilter {
-        status: status.map(|StatusParam(status)| status),
-        tag: tag.map(|SearchText(tag)| tag),
-        text: q.map(|SearchText(text)| text).filter(|text| !text.is_empty()),
-        ..ServerFilter::default()
     }
 }
 

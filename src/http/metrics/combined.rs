@@ -25,7 +25,7 @@ use crate::http::extract::param::{Names, SearchText, TimeParam, Whole};
 use crate::http::extract::{Checked, SignedIn};
 use crate::http::field_out::Id;
 use crate::http::reply::fault_of;
-use crate::http::servers::{StatusParam, filter};
+use crate::http::server_filter::{StatusParam, filter};
 use crate::metrics::combined::{Combiner, Function, Grid, GroupBy, Line, Lines, Member, Rank, TooManyLines};
 use crate::metrics::query::wanted::Selection;
 use crate::metrics::query::{History, HistoryError, Resolution, TimeRange};

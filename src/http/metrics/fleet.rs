@@ -21,7 +21,7 @@ use crate::http::extract::fault::Faults;
 use crate::http::extract::param::{Ids, MAX_OFFSET, Names, SearchText, TimeParam, Whole, page};
 use crate::http::extract::{Checked, SignedIn};
 use crate::http::reply::{Listed, TOTAL_COUNT, fault_of};
-use crate::http::servers::{StatusParam, filter};
+use crate::http::server_filter::{StatusParam, filter};
 use crate::metrics::query::wanted::Selection;
 use crate::metrics::query::{History, HistoryError, Resolution, TimeRange};
 use crate::metrics::series::{self, Series};
