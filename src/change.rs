@@ -15,6 +15,7 @@ pub enum Change {
     KeyRevoked {
         key_id: Uuid,
     },
+    /// A login ended, or the token of a program was revoked.
     LoginEnded {
         login_id: Uuid,
     },
@@ -69,8 +70,9 @@ pub enum Change {
 
 impl Change {
     /// The actions of the audit log that are changes.
-    pub const ACTIONS: [&str; 30] = [
+    pub const ACTIONS: [&str; 31] = [
         action::API_KEY_REVOKE,
+        action::TOKEN_REVOKE,
         action::LOGOUT,
         action::SESSION_END,
         action::PASSWORD_CHANGE,
@@ -113,7 +115,7 @@ impl Change {
         let (server_id, owner_id) = (record.server_id, record.owner_id);
         Some(match record.action.as_str() {
             action::API_KEY_REVOKE => Self::KeyRevoked { key_id: target()? },
-            action::LOGOUT | action::SESSION_END => Self::LoginEnded { login_id: target()? },
+            action::LOGOUT | action::SESSION_END | action::TOKEN_REVOKE => Self::LoginEnded { login_id: target()? },
             action::PASSWORD_CHANGE | action::PASSWORD_RESET => {
                 Self::PasswordChanged { user_id: owner_id, ended: Vec::new() }
             }

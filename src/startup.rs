@@ -27,6 +27,7 @@ pub use self::system::in_system;
 use crate::alerts;
 use crate::auth::access::Access;
 use crate::auth::account::Accounts;
+use crate::auth::bearer::ProgramTokens;
 use crate::auth::factors::{self, Factors};
 use crate::auth::logins::Logins;
 use crate::auth::oidc::{Oidc, OidcSetupError};
@@ -303,6 +304,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         tokens: Tokens::new(&secret, timing.access_token, timing.refresh_token, clock.clone()),
         passwords: Passwords::new(config.password_iterations)?,
         logins: Logins::new(store.clone(), feeds.clone()),
+        programs: ProgramTokens::new(store.clone()),
         factors: factors(&config, &encryption, &store, &clock)?,
         refusals: Refusals::default(),
         registration: config.registration,

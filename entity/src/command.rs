@@ -20,6 +20,9 @@ pub struct Model {
     /// The user's name and address at that time.
     pub username: String,
     pub address: String,
+    /// The name, at that time, of the token of a program that ran it; `login_id` is the token's.
+    #[sea_orm(column_type = "Text", nullable)]
+    pub token_name: Option<String>,
     #[sea_orm(column_type = "Text")]
     pub command: String,
     /// Only while the command waits for its turn in a batch.

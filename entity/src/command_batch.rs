@@ -13,6 +13,8 @@ pub struct Model {
     pub owner_id: Uuid,
     /// The name, at that time, of the user who started it.
     pub username: String,
+    /// The token of the program that started it.
+    pub token_id: Option<Uuid>,
     #[sea_orm(column_type = "Text")]
     pub command: String,
     pub timeout_seconds: i32,

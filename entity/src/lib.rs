@@ -28,6 +28,7 @@ pub mod millis;
 pub mod notification;
 pub mod notification_channel;
 pub mod passkey;
+pub mod program_token;
 pub mod recovery_code;
 pub mod sample;
 pub mod series_help;

@@ -3,6 +3,8 @@
 //! A server belongs to one account, which may grant roles on it to users and teams. All grants are in memory, the same on every
 //! instance ([`sharing`]); a change of them is read again before its request is answered, and on other instances as soon as they
 //! read the audit log.
+//!
+//! A program with a token of its own may do what both its user and the token may do, on the servers for which the token is.
 
 pub mod sharing;
 
@@ -19,7 +21,7 @@ use uuid::Uuid;
 use self::sharing::{Facts, Sharing};
 use crate::audit::Actor;
 use crate::feeds::{FeedFrame, Feeds, Topic};
-use crate::store::{Caller, Server, SharedWith, Store, StoreError, ViewReader, Visibility};
+use crate::store::{Caller, Server, SharedWith, Store, StoreError, TokenLimits, TokenScope, ViewReader, Visibility};
 pub use crate::store::{Right, Rights, Role};
 
 /// The pause before grants are read again from a database that was away.
@@ -58,6 +60,17 @@ impl Standing {
             Role::Manager | Role::Owner => Rights::ALL,
         };
         Self { role, rights }
+    }
+
+    /// What a token allows at most.
+    fn of_token(token: &TokenLimits) -> Self {
+        Self::granted(token.role, token.rights)
+    }
+
+    /// What remains for a program with a token.
+    fn bounded_by(self, token: &TokenLimits) -> Self {
+        let most = Self::of_token(token);
+        Self { role: self.role.min(most.role), rights: self.rights.intersection(most.rights) }
     }
 
     /// What two grants give together.
@@ -101,6 +114,9 @@ pub enum AccessError {
     /// The caller may see the server, but not do this.
     #[error("not allowed")]
     Forbidden,
+    /// The caller is a program whose token does not allow this, whatever its user may do.
+    #[error("not allowed with this token")]
+    TokenNotAllowed,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -160,7 +176,8 @@ impl Access {
 
     /// Checks whether this caller may do this to this server.
     pub async fn server(&self, caller: &Caller, server_id: Uuid, action: Action) -> Result<ServerAccess, AccessError> {
-        let (owner_id, standing) = self.find(caller.user_id, server_id).await?.ok_or(AccessError::NotFound)?;
+        let found = self.find(caller.user_id, caller.token.as_deref(), server_id).await?;
+        let (owner_id, standing) = found.ok_or(AccessError::NotFound)?;
         if allows(standing, action) {
             Ok(ServerAccess { server_id, owner_id, standing })
         } else {
@@ -180,14 +197,35 @@ impl Access {
 
     /// The servers to which a caller may do this.
     pub fn where_allowed(&self, caller: &Caller, action: Action) -> Visibility {
-        self.sharing().visible(caller.user_id, action)
+        bounded(self.sharing().visible(caller.user_id, action), caller, action)
+    }
+
+    /// The servers that belong to a caller's account.
+    pub fn owned(&self, caller: &Caller) -> Visibility {
+        bounded(Visibility::of_owner(caller.user_id), caller, Action::See)
+    }
+
+    /// Checks whether a caller may do this to what belongs to their account and is not for one server: with a tag it is for the
+    /// account's servers that have it, otherwise for all of them, or for none. People may; a token must be for as many servers.
+    pub fn account(&self, caller: &Caller, tag: Option<&str>, action: Action) -> Result<(), AccessError> {
+        let Some(token) = &caller.token else { return Ok(()) };
+        let is_in_scope = match &token.scope {
+            TokenScope::All => true,
+            TokenScope::Tag(own) => tag == Some(own.as_str()),
+            TokenScope::ServerIds(_) => false,
+        };
+        if is_in_scope && allows(Standing::of_token(token), action) {
+            Ok(())
+        } else {
+            Err(AccessError::TokenNotAllowed)
+        }
     }
 
     /// What a caller is for a server that was read; `None` if they may not know of it.
     pub fn standing(&self, caller: &Caller, server: &Server) -> Option<Standing> {
         let Server { record, tags } = server;
         let facts = Facts { server_id: record.id, owner_id: record.owner_id, tags };
-        self.sharing().standing(caller.user_id, &facts)
+        standing_of(&self.sharing(), (caller.user_id, caller.token.as_deref()), &facts)
     }
 
     /// Who asks an agent for something, in the agent's words; none for what no account asks for.
@@ -204,13 +242,25 @@ impl Access {
         people.filter(|user_id| *user_id == owner_id || !sharing.is_disabled(*user_id)).collect()
     }
 
-    /// Whether a user who asked for something earlier may still do it: their grant may have ended since, or their account may be
-    /// disabled.
-    pub async fn may_still(&self, user_id: Uuid, server_id: Uuid, action: Action) -> Result<bool, StoreError> {
+    /// Whether a user who asked for something earlier, maybe with a token, may still do it: their grant may have ended since, their
+    /// account may be disabled, or the token may be revoked.
+    pub async fn may_still(
+        &self,
+        (user_id, token_id): (Uuid, Option<Uuid>),
+        server_id: Uuid,
+        action: Action,
+    ) -> Result<bool, StoreError> {
         if self.sharing().is_disabled(user_id) {
             return Ok(false);
         }
-        let found = self.find(user_id, server_id).await?;
+        let token = match token_id {
+            None => None,
+            Some(id) => match self.store.find_token_caller(id).await? {
+                None => return Ok(false),
+                Some(caller) => caller.token,
+            },
+        };
+        let found = self.find(user_id, token.as_deref(), server_id).await?;
         Ok(found.is_some_and(|(_, standing)| allows(standing, action)))
     }
 
@@ -294,6 +344,7 @@ impl Access {
     pub fn server_changed(&self, server_id: Uuid, owner_id: Uuid) {
         self.forget(server_id);
         self.tell(self.sharing().guests(owner_id));
+        self.feeds.deliver(Topic::Scope(owner_id), FeedFrame::Rights);
     }
 
     /// Notes that a server was deleted, and the grants on it with it.
@@ -324,12 +375,17 @@ impl Access {
         self.servers.remove(&server_id);
     }
 
-    /// The server's owner, and what the user is for it; `None` if the user may not know of it. What is known of servers
-    /// that the user may not see is not used: a faster answer would reveal that the server exists.
-    async fn find(&self, user_id: Uuid, server_id: Uuid) -> Result<Option<(Uuid, Standing)>, StoreError> {
+    /// The server's owner, and what the user is for it, maybe with a token; `None` if they may not know of it. What is known of
+    /// servers that they may not see is not used: a faster answer would reveal that the server exists.
+    async fn find(
+        &self,
+        user_id: Uuid,
+        token: Option<&TokenLimits>,
+        server_id: Uuid,
+    ) -> Result<Option<(Uuid, Standing)>, StoreError> {
         let sharing = self.sharing();
         let standing = |known: &Known| {
-            let standing = sharing.standing(user_id, &known.facts(server_id))?;
+            let standing = standing_of(&sharing, (user_id, token), &known.facts(server_id))?;
             Some((known.owner_id, standing))
         };
         let known = self.servers.get(&server_id).map(|entry| entry.clone());
@@ -337,6 +393,10 @@ impl Access {
             return Ok(Some(found));
         }
         let visible = sharing.visible(user_id, Action::See);
+        let visible = match token {
+            None => visible,
+            Some(token) => visible.within(&token.scope),
+        };
         let Some(owner_id) = self.store.find_visible(&visible, server_id).await? else { return Ok(None) };
         let known = self.learn(server_id, owner_id).await?;
         Ok(standing(&known))
@@ -351,6 +411,28 @@ impl Access {
             self.servers.remove(&server_id);
         }
         Ok(known)
+    }
+}
+
+/// What a user, maybe with a token, is for a server; `None` if they may not know of it.
+fn standing_of(sharing: &Sharing, by: (Uuid, Option<&TokenLimits>), facts: &Facts<'_>) -> Option<Standing> {
+    let (user_id, token) = by;
+    let standing = sharing.standing(user_id, facts)?;
+    let Some(token) = token else { return Some(standing) };
+    let is_in_scope = match &token.scope {
+        TokenScope::All => true,
+        TokenScope::Tag(tag) => facts.tags.contains(tag),
+        TokenScope::ServerIds(ids) => ids.contains(&facts.server_id),
+    };
+    is_in_scope.then(|| standing.bounded_by(token))
+}
+
+/// Those of these servers, to which the user may do this, to which the caller may.
+fn bounded(visibility: Visibility, caller: &Caller, action: Action) -> Visibility {
+    match &caller.token {
+        None => visibility,
+        Some(token) if allows(Standing::of_token(token), action) => visibility.within(&token.scope),
+        Some(_) => visibility.nothing(),
     }
 }
 

@@ -9,6 +9,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::access::Access;
+use super::bearer::ProgramTokens;
 use super::factors::{FactorError, Factors};
 use super::invitation;
 use super::logins::Logins;
@@ -38,6 +39,7 @@ pub struct Accounts {
     pub tokens: Tokens,
     pub passwords: Passwords,
     pub logins: Logins,
+    pub programs: ProgramTokens,
     pub factors: Factors,
     pub refusals: Refusals,
     pub registration: Registration,

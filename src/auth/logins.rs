@@ -1,4 +1,5 @@
-//! Which logins are active. An access token is valid as long as its login, not just until it expires.
+//! Which logins are active. An access token is valid as long as its login, not just until it expires. A token of a program is a
+//! login of its own, which ends when the token is revoked.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,13 +1,15 @@
 //! Authentication and access rights.
 //!
-//! `password` and `token` have the cryptography, `logins` the active sign-ins, `api_key` the agents' keys, `invitation`
-//! what lets people register, `oidc` sign-in at an identity provider; `machines` detects two machines with one key, and
-//! `access` is the only place that decides who may do what to which server. `totp`, `recovery` and `webauthn` verify
-//! second factors, `factors` decides who needs one, and `proof` what they prove.
+//! `password` and `token` have the cryptography, `logins` the active sign-ins, `api_key` the agents' keys, `program_token` the
+//! tokens of programs and `bearer` who calls with a token of either kind, `invitation` what lets people register, `oidc` sign-in
+//! at an identity provider; `machines` detects two machines with one key, and `access` is the only place that decides who may do
+//! what to which server. `totp`, `recovery` and `webauthn` verify second factors, `factors` decides who needs one, and `proof`
+//! what they prove.
 
 pub mod access;
 pub mod account;
 pub mod api_key;
+pub mod bearer;
 pub mod factors;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -17,6 +19,7 @@ pub mod logins;
 pub mod machines;
 pub mod oidc;
 pub mod password;
+pub mod program_token;
 pub mod proof;
 mod recovery;
 pub mod refusals;

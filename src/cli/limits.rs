@@ -50,6 +50,10 @@ pub struct LimitArgs {
     #[arg(long, env = "SIGNALBOX_QUOTA_TEAMS", value_name = "N", help_heading = LIMITS,
           default_value_t = Quotas::default().teams, value_parser = quota())]
     pub quota_teams: u64,
+    /// Maximum number of tokens for programs of one account
+    #[arg(long, env = "SIGNALBOX_QUOTA_TOKENS", value_name = "N", help_heading = LIMITS,
+          default_value_t = Quotas::default().tokens, value_parser = quota())]
+    pub quota_tokens: u64,
     /// Maximum number of batches of one account that run at the same time
     #[arg(long, env = "SIGNALBOX_QUOTA_BATCHES", value_name = "N", help_heading = LIMITS,
           default_value_t = Quotas::default().batches, value_parser = quota())]
@@ -73,6 +77,7 @@ impl LimitArgs {
             views: self.quota_views,
             grants: self.quota_grants,
             teams: self.quota_teams,
+            tokens: self.quota_tokens,
             batches: self.quota_batches,
             command_bytes: self.quota_command_storage.saturating_mul(MEGABYTE),
         }

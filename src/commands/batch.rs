@@ -123,6 +123,7 @@ impl Batches {
             id: Uuid::now_v7(),
             owner_id: new.owner_id,
             username: new.actor.username.to_string(),
+            token_id: new.actor.token.as_ref().map(|token| token.id),
             command: new.command.clone(),
             timeout_seconds: i32::try_from(new.timeout_seconds).unwrap_or(i32::MAX),
             concurrency: i32::from(new.concurrency),

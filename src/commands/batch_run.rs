@@ -217,7 +217,8 @@ impl BatchRun {
 
     async fn is_allowed(&self, row: &Command) -> Result<bool, RunError> {
         loop {
-            match self.means.access.may_still(row.user_id, row.server_id, Action::Use(Right::Commands)).await {
+            let by = (row.user_id, row.login_id.filter(|_| row.token_name.is_some()));
+            match self.means.access.may_still(by, row.server_id, Action::Use(Right::Commands)).await {
                 Ok(is_allowed) => return Ok(is_allowed),
                 Err(error) => self.wait_for_the_database(error.into()).await?,
             }

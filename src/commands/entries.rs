@@ -4,7 +4,7 @@ use serde_json::json;
 use signalbox_protocol::signed::Signed;
 
 use super::JobStatus;
-use crate::audit::{Actor, Entry, Outcome, action};
+use crate::audit::{Actor, ByToken, Entry, Outcome, action};
 use crate::store::{Command, CommandBatch, CommandEnd};
 
 /// A command is about to be sent.
@@ -46,10 +46,12 @@ pub fn batch_started(batch: &CommandBatch, actor: Actor, servers: usize) -> Entr
 
 /// Returns the person or program that ran a command.
 pub fn actor(row: &Command) -> Actor {
+    let token = row.login_id.zip(row.token_name.as_deref()).map(|(id, name)| ByToken { id, name: name.into() });
     Actor {
         user_id: Some(row.user_id),
         username: row.username.as_str().into(),
-        login_id: row.login_id,
+        login_id: row.login_id.filter(|_| token.is_none()),
+        token,
         address: row.address.clone(),
     }
 }

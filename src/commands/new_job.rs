@@ -30,9 +30,10 @@ impl NewJob {
             batch_id,
             owner_id: self.owner_id,
             user_id: self.actor.user_id.unwrap_or_default(),
-            login_id: self.actor.login_id,
+            login_id: self.actor.login_id.or(self.actor.token.as_ref().map(|token| token.id)),
             username: self.actor.username.to_string(),
             address: self.actor.address,
+            token_name: self.actor.token.map(|token| token.name.to_string()),
             command: self.command,
             // Not stored for a command that is sent now: it is not needed any more, and may be a secret.
             stdin: self.stdin.filter(|_| status == JobStatus::Queued),

@@ -40,6 +40,8 @@ pub struct CommandRow {
     login_id: Option<Uuid>,
     username: String,
     address: String,
+    #[serde(default)]
+    token_name: Option<String>,
     command: String,
     #[serde(default)]
     signed: Option<String>,
@@ -94,6 +96,7 @@ impl From<&Command> for CommandRow {
             login_id: row.login_id,
             username: row.username.clone(),
             address: row.address.clone(),
+            token_name: row.token_name.clone(),
             command: row.command.clone(),
             signed: row.signed.clone(),
             timeout_seconds: row.timeout_seconds,
@@ -114,6 +117,7 @@ impl From<CommandRow> for Command {
             login_id: row.login_id,
             username: row.username,
             address: row.address,
+            token_name: row.token_name,
             command: row.command,
             stdin: None,
             signed: row.signed,

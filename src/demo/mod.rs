@@ -232,7 +232,7 @@ fn simulated_server(owner_id: Uuid, machine: &Machine) -> NewServer {
 
 fn actor(user_id: Uuid, person: &account::Person) -> Actor {
     let address = Ipv4Addr::LOCALHOST.to_string();
-    Actor { user_id: Some(user_id), username: person.username.into(), login_id: None, address }
+    Actor { user_id: Some(user_id), username: person.username.into(), login_id: None, token: None, address }
 }
 
 /// An id that sorts by this time.

@@ -21,6 +21,8 @@ pub enum Topic {
     Login(Uuid),
     /// What a user may do.
     Access(Uuid),
+    /// Changes of an owner's servers, whose tags decide for which tokens they are.
+    Scope(Uuid),
     /// The end of the service.
     Service,
 }
@@ -75,9 +77,13 @@ impl Topic {
             Self::Server(id) => Some((SERVER, id)),
             Self::Alerts(id) => Some((ALERTS, id)),
             Self::Presence(id) => Some((PRESENCE, id)),
-            Self::ServerEnd(_) | Self::Servers(_) | Self::Log(_) | Self::Login(_) | Self::Access(_) | Self::Service => {
-                None
-            }
+            Self::ServerEnd(_)
+            | Self::Servers(_)
+            | Self::Log(_)
+            | Self::Login(_)
+            | Self::Access(_)
+            | Self::Scope(_)
+            | Self::Service => None,
         }
     }
 }

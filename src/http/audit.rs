@@ -3,7 +3,7 @@
 use deserr::{Deserr, ValuePointerRef};
 use paperclip::actix::web::{Resource, get};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -49,8 +49,17 @@ pub struct AuditEntryOut {
     target: Option<String>,
     /// `ok`, `started`, `refused`, or `failed: ` and an error code.
     outcome: String,
+    /// The token of the program that did it, with its name at that time; null for people.
+    token: Option<AuditTokenOut>,
     detail: Detail,
     hash: Hash,
+}
+
+/// The token of a program.
+#[derive(Debug, Serialize, Deserialize, Apiv2Schema)]
+pub struct AuditTokenOut {
+    id: Id,
+    name: String,
 }
 
 /// More about an entry.
@@ -78,7 +87,8 @@ described!(
 impl From<Record> for AuditEntryOut {
     fn from(record: Record) -> Self {
         // Malformed only if someone changed the table outside of the service.
-        let detail = serde_json::from_str(&record.detail).unwrap_or_default();
+        let mut detail: Map<String, Value> = serde_json::from_str(&record.detail).unwrap_or_default();
+        let token = detail.remove("token").and_then(|token| serde_json::from_value(token).ok());
         Self {
             seq: record.seq,
             at: TimeOut(record.at),
@@ -92,6 +102,7 @@ impl From<Record> for AuditEntryOut {
             server_name: record.server_name,
             target: record.target,
             outcome: record.outcome,
+            token,
             detail: Detail(detail),
             hash: Hash(hex(&record.hash)),
         }
@@ -144,7 +155,10 @@ pub async fn list(ask: Checked<SignedIn, AuditQuery>) -> Result<Listed<AuditEntr
     let owner_id = match server_id {
         _ if wants_all => None,
         Some(id) => Some(readable_owner(&ask.state, &caller, id).await?),
-        None => Some(caller.user_id),
+        None => {
+            ask.state.accounts.access.account(&caller, None, Action::Manage)?;
+            Some(caller.user_id)
+        }
     };
     let filter = AuditFilter {
         owner_id,
@@ -163,7 +177,10 @@ async fn readable_owner(state: &State, caller: &Caller, server_id: Uuid) -> Resu
     match state.accounts.access.server(caller, server_id, Action::Manage).await {
         Ok(access) => Ok(access.owner_id()),
         // It may be one of their own that was deleted.
-        Err(AccessError::NotFound | AccessError::Forbidden) => Ok(caller.user_id),
+        Err(AccessError::NotFound | AccessError::Forbidden | AccessError::TokenNotAllowed) => {
+            state.accounts.access.account(caller, None, Action::Manage)?;
+            Ok(caller.user_id)
+        }
         Err(AccessError::Store(error)) => Err(error.into()),
     }
 }

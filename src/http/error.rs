@@ -50,6 +50,7 @@ pub enum ErrorCode {
     TokenRevoked,
     TokenReused,
     Forbidden,
+    TokenNotAllowed,
     SecondFactorRequired,
     StepUpRequired,
     RegistrationClosed,
@@ -69,7 +70,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for the OpenAPI document and its test.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::AgentDisconnected,
         Self::AgentOffline,
         Self::AgentTimeout,
@@ -93,6 +94,7 @@ impl ErrorCode {
         Self::TokenRevoked,
         Self::TokenReused,
         Self::Forbidden,
+        Self::TokenNotAllowed,
         Self::SecondFactorRequired,
         Self::StepUpRequired,
         Self::RegistrationClosed,
@@ -150,6 +152,11 @@ impl ErrorCode {
                 (S::UNAUTHORIZED, "token_reused", "This refresh token was used before; the session has ended")
             }
             Self::Forbidden => (S::FORBIDDEN, "forbidden", "You are not allowed to do this"),
+            Self::TokenNotAllowed => (
+                S::FORBIDDEN,
+                "token_not_allowed",
+                "This token does not allow this: sign in, or use a token that allows more",
+            ),
             Self::SecondFactorRequired => {
                 (S::FORBIDDEN, "second_factor_required", "Set up a second factor, or prove the one that you have")
             }
@@ -369,6 +376,7 @@ fn exceeded(quota: Quota, limit: u64) -> String {
         Quota::Views => ("views and dashboards: delete one", "views"),
         Quota::Grants => ("grants: end one", "grants"),
         Quota::Teams => ("teams: delete one", "teams"),
+        Quota::Tokens => ("tokens: revoke one", "tokens"),
         Quota::Batches => ("running batches: wait for one, or cancel it", "batches"),
         Quota::CommandStorage => {
             ("bytes of commands that have not ended: wait for one, or cancel it", "command-storage")
@@ -382,6 +390,7 @@ impl From<AccessError> for ApiError {
         match error {
             AccessError::NotFound => Self::not_found("Server not found"),
             AccessError::Forbidden => Self::code(ErrorCode::Forbidden),
+            AccessError::TokenNotAllowed => Self::code(ErrorCode::TokenNotAllowed),
             AccessError::Store(error) => error.into(),
         }
     }

@@ -33,6 +33,7 @@ mod origin;
 mod own_account;
 mod path;
 mod people_out;
+mod program_tokens;
 mod prometheus;
 mod quotas;
 mod refresh_cookie;
@@ -79,6 +80,7 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     docker::routes,
     alerts::routes,
     api_keys::routes,
+    program_tokens::routes,
     notifications::routes,
     audit::routes,
     invitations::routes,

@@ -24,14 +24,14 @@ use super::reply::{Done, Listed};
 use super::server_filter::{ServersQuery, filter};
 use super::task::run_detached;
 use crate::audit::Actor;
-use crate::auth::access::{ServerAccess, Standing};
+use crate::auth::access::{Action, ServerAccess, Standing};
 use crate::auth::machines;
 use crate::change::Change;
 use crate::effects;
 use crate::feeds::{FeedFrame, Topic};
 use crate::fleet::Fleet;
 use crate::state::State;
-use crate::store::{Caller, NewServer, Server, ServerPatch, Visibility};
+use crate::store::{Caller, NewServer, Server, ServerPatch};
 
 /// The default port of a server: SSH's.
 const DEFAULT_PORT: u16 = 22;
@@ -188,7 +188,7 @@ pub async fn list(ask: Checked<SignedIn, ServersQuery>) -> Result<Listed<ServerO
     let wanted = page(query.limit, query.offset);
     let caller = ask.subject.caller;
     let listed = match query.role {
-        Some(OwnRoleParam) => Visibility::of_owner(caller.user_id),
+        Some(OwnRoleParam) => ask.state.accounts.access.owned(&caller),
         None => ask.state.accounts.access.visible(&caller),
     };
     let found = ask.state.store.list_servers(&listed, filter, wanted).await?;
@@ -227,6 +227,7 @@ pub async fn create(
     ask: Checked<SignedIn, NoQuery, extract::Json<ServerIn>>,
 ) -> Result<CreatedJson<ServerOut>, ApiError> {
     let extract::Json(input) = ask.body;
+    ask.state.accounts.access.account(&ask.subject.caller, None, Action::Manage)?;
     let new = NewServer {
         owner_id: ask.subject.caller.user_id,
         name: input.name.0,
@@ -248,9 +249,10 @@ pub async fn create(
             }
         };
         effects::commit(&ask.state, Change::ServerChanged { server_id: server.record.id, owner_id }).await;
-        let owner = PersonOut::new(owner_id, ask.subject.caller.username.to_string());
-        let now = ask.state.clock.now();
-        Ok(CreatedJson(ServerOut::new(server, owner, Standing::OWNER, &ask.state.fleet, now)))
+        let caller = &ask.subject.caller;
+        let owner = PersonOut::new(owner_id, caller.username.to_string());
+        let standing = ask.state.accounts.access.standing(caller, &server).unwrap_or(Standing::OWNER);
+        Ok(CreatedJson(ServerOut::new(server, owner, standing, &ask.state.fleet, ask.state.clock.now())))
     })
     .await
 }

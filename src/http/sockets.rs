@@ -177,6 +177,7 @@ impl TerminalQuery {
 struct Visitor {
     caller: Caller,
     token_expires_at: Timestamp,
+    address: String,
     permit: Permit,
 }
 
@@ -184,17 +185,18 @@ struct Visitor {
 async fn visitor(request: &HttpRequest, state: &State) -> Result<Visitor, ApiError> {
     check_origin(request, state)?;
     let token = token(request).ok_or(ApiError::code(ErrorCode::NotAuthenticated))?;
-    let (caller, token_expires_at) = find_caller(state, &token).await?;
+    let address = client_address(request, state);
+    let (caller, token_expires_at) = find_caller(state, &token, &address).await?;
     let permit = state.limits.shares.dashboards.try_enter(Share::Account(caller.user_id))?;
     request.conn_data::<Connection>().into_iter().for_each(Connection::count_as_known);
-    Ok(Visitor { caller, token_expires_at, permit })
+    Ok(Visitor { caller, token_expires_at, address, permit })
 }
 
 impl Visitor {
     /// The pass for a socket that shows all servers.
     fn pass(self) -> SocketAuth {
-        let Self { caller, token_expires_at, permit } = self;
-        SocketAuth { caller, token_expires_at, server: None, _permit: permit }
+        let Self { caller, token_expires_at, address, permit } = self;
+        SocketAuth { caller, token_expires_at, address, server: None, _permit: permit }
     }
 
     /// Checks whether the caller may do this to the server in the path.

@@ -1,12 +1,15 @@
 //! A dashboard that watches the alerts of all servers that its user can see.
 //!
 //! Who publishes an alert addresses everybody who may see its server, so one topic is enough whatever the user's rights are.
-//! When these change, the socket compares the servers; if they are others, it sends the unresolved alerts again.
+//! When these change, the socket compares the servers; if they are others, it sends the unresolved alerts again. A token that is
+//! not for all servers gets only some of its user's alerts, so its socket looks at each, and sends them again with each change of
+//! a server.
 
 use std::collections::HashMap;
 
 use actix::{ActorFutureExt, AsyncContext, WrapFuture};
 use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Deserialize;
 use signalbox_protocol::alert::{Alert as AlertView, Owner};
 use signalbox_protocol::close;
 use signalbox_protocol::frontend::FeedMessage;
@@ -15,7 +18,7 @@ use uuid::Uuid;
 use super::dashboard::{self, Context, Dashboard, Feature, SocketAuth};
 use crate::auth::Caller;
 use crate::auth::access::Access;
-use crate::feeds::{Feeds, Topic};
+use crate::feeds::{Feeds, Text, Topic};
 use crate::state::State;
 use crate::store::alert_view;
 use crate::store::{Store, StoreError};
@@ -37,14 +40,25 @@ struct Sources {
 /// The alerts that the user who opened the socket can see.
 pub struct LiveAlerts {
     sources: Sources,
-    /// The servers of others whose alerts were sent, in order.
-    shared: Vec<Uuid>,
+    /// The servers whose alerts were sent, in order: those of others, or all of a token.
+    passing: Vec<Uuid>,
+}
+
+/// The part of an alert that says whose it is.
+#[derive(Deserialize)]
+struct Sent {
+    data: OfServer,
+}
+
+#[derive(Deserialize)]
+struct OfServer {
+    server_id: Uuid,
 }
 
 /// What a dashboard starts with.
 struct Beginning {
     alerts: Vec<AlertView>,
-    shared: Vec<Uuid>,
+    passing: Vec<Uuid>,
 }
 
 /// Whether the dashboard has alerts that it must forget.
@@ -63,7 +77,7 @@ pub fn open(
 ) -> Result<HttpResponse, actix_web::Error> {
     let access = state.accounts.access.clone();
     let sources = Sources { store: state.store.clone(), feeds: state.feeds.clone(), access };
-    dashboard::open(state, pass, LiveAlerts { sources, shared: Vec::new() }, request, payload)
+    dashboard::open(state, pass, LiveAlerts { sources, passing: Vec::new() }, request, payload)
 }
 
 impl Feature for LiveAlerts {
@@ -77,17 +91,28 @@ impl Feature for LiveAlerts {
         read(subscription, Turn::First, ctx);
     }
 
+    fn chooses(pass: &SocketAuth) -> bool {
+        pass.caller.is_for_some_servers()
+    }
+
+    fn shows(subscription: &AlertSubscription, text: &Text) -> bool {
+        if !Self::chooses(&subscription.pass) {
+            return true;
+        }
+        let alert = serde_json::from_str::<Sent>(&text.text());
+        alert.is_ok_and(|alert| subscription.feature.passing.binary_search(&alert.data.server_id).is_ok())
+    }
+
     /// Grants and tags change more often than what somebody sees: only then the alerts are sent again.
     fn rights_changed(subscription: &mut AlertSubscription, ctx: &mut Context<Self>) {
+        if Self::chooses(&subscription.pass) {
+            return read_again(subscription, ctx);
+        }
         let (sources, caller) = (subscription.feature.sources.clone(), subscription.pass.caller.clone());
-        let shared = async move { sources.shared(&caller).await };
-        ctx.spawn(shared.into_actor(subscription).map(|shared, subscription, ctx| match shared {
-            Ok(shared) if shared == subscription.feature.shared => {}
-            Ok(_) => {
-                // What comes during the query waits in the new subscription, and is sent after the alerts.
-                subscription.subscribe(ctx);
-                read(subscription, Turn::Again, ctx);
-            }
+        let passing = async move { sources.passing(&caller).await };
+        ctx.spawn(passing.into_actor(subscription).map(|passing, subscription, ctx| match passing {
+            Ok(passing) if passing == subscription.feature.passing => {}
+            Ok(_) => read_again(subscription, ctx),
             Err(error) => give_up(&error, subscription, ctx),
         }));
     }
@@ -96,7 +121,7 @@ impl Feature for LiveAlerts {
 impl Sources {
     async fn read(self, caller: Caller) -> Result<Beginning, StoreError> {
         self.feeds.relay().settled(&[Topic::Alerts(caller.user_id)]).await;
-        let shared = self.shared(&caller).await?;
+        let passing = self.passing(&caller).await?;
         let alerts = self.store.unresolved_alerts(&self.access.visible(&caller), MAX_AT_ONCE).await?;
         let mut owners: Vec<Uuid> = alerts.iter().map(|alert| alert.owner_id).collect();
         owners.sort_unstable();
@@ -104,13 +129,19 @@ impl Sources {
         let names = if owners.is_empty() { HashMap::new() } else { self.store.usernames(&owners).await? };
         let owner = |id: Uuid| names.get(&id).map(|username| Owner { id, username: username.clone() });
         let alerts = alerts.iter().map(|alert| AlertView { owner: owner(alert.owner_id), ..alert_view(alert) });
-        Ok(Beginning { alerts: alerts.collect(), shared })
+        Ok(Beginning { alerts: alerts.collect(), passing })
     }
 
-    /// The servers that others share with the caller, in order.
-    async fn shared(&self, caller: &Caller) -> Result<Vec<Uuid>, StoreError> {
-        self.store.shared_servers(&self.access.visible(caller)).await
+    /// The servers that others share with the caller, or all of a token, in order.
+    async fn passing(&self, caller: &Caller) -> Result<Vec<Uuid>, StoreError> {
+        self.store.passing_servers(&self.access.visible(caller)).await
     }
+}
+
+/// Sends the unresolved alerts again. What comes during the query waits in the new subscription, and is sent after the alerts.
+fn read_again(subscription: &mut AlertSubscription, ctx: &mut Context<LiveAlerts>) {
+    subscription.subscribe(ctx);
+    read(subscription, Turn::Again, ctx);
 }
 
 fn read(subscription: &mut AlertSubscription, turn: Turn, ctx: &mut Context<LiveAlerts>) {
@@ -123,8 +154,8 @@ fn read(subscription: &mut AlertSubscription, turn: Turn, ctx: &mut Context<Live
 }
 
 fn begin(beginning: Beginning, turn: Turn, subscription: &mut AlertSubscription, ctx: &mut Context<LiveAlerts>) {
-    let Beginning { alerts, shared } = beginning;
-    subscription.feature.shared = shared;
+    let Beginning { alerts, passing } = beginning;
+    subscription.feature.passing = passing;
     if turn == Turn::Again {
         subscription.send(&FeedMessage::Alerts {}, ctx);
     }

@@ -8,6 +8,7 @@
 //! output is sent only as the peer reads, and the whole actor waits for that. So a feature writes a bounded piece at a
 //! time and then calls [`Dashboard::again`].
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,12 +29,12 @@ use super::handover::{Incoming, hand_over};
 use super::outlet::{Outlet, Tap};
 use super::{code_of, reason};
 use crate::auth::Caller;
-use crate::auth::access::{Access, AccessError, Action};
+use crate::auth::access::{AccessError, Action};
+use crate::auth::account::Accounts;
+use crate::auth::bearer::BearerError;
 use crate::auth::factors::{FactorError, Factors};
-use crate::auth::logins::Logins;
-use crate::auth::token::{TokenKind, Tokens};
 use crate::clock::Clock;
-use crate::feeds::{FeedFrame, Feeds, Subscription, Topic, Wake};
+use crate::feeds::{FeedFrame, Feeds, Subscription, Text, Topic, Wake};
 use crate::registry::Heartbeat;
 use crate::shares::Permit;
 use crate::state::State;
@@ -49,6 +50,8 @@ const MAX_MESSAGE: usize = 16 * 1024;
 pub struct SocketAuth {
     pub caller: Caller,
     pub token_expires_at: Timestamp,
+    /// The client's address, to which the token of a program may be bound.
+    pub address: String,
     /// The server that it shows, and what the caller must be allowed to do to it; the socket ends when the server is deleted or
     /// the right is lost. `None` for a socket that shows all servers.
     pub server: Option<(Uuid, Action)>,
@@ -83,6 +86,17 @@ pub trait Feature: Sized + Unpin + 'static {
     /// The caller's rights may have changed. Whether they may still see the one server of the socket is checked without this.
     fn rights_changed(_: &mut Dashboard<Self>, _: &mut Context<Self>) {}
 
+    /// Whether [`Feature::shows`] chooses among the events of its topics for this caller. Texts never bypass the actor then, and
+    /// events that come with other rights are dropped: [`Feature::rights_changed`] has to read them.
+    fn chooses(_: &SocketAuth) -> bool {
+        false
+    }
+
+    /// Whether the caller may get this event.
+    fn shows(_: &Dashboard<Self>, _: &Text) -> bool {
+        true
+    }
+
     /// The dashboard sent `{"type": kind, ...}`, which is no token.
     fn message(_: &mut Dashboard<Self>, _kind: &str, _message: &Value, _: &mut Context<Self>) -> Recognition {
         Recognition::Unknown
@@ -96,10 +110,7 @@ struct Services {
     clock: Clock,
     store: Store,
     feeds: Feeds,
-    access: Access,
-    logins: Logins,
-    factors: Factors,
-    tokens: Tokens,
+    accounts: Accounts,
     /// How long before its token expires a dashboard gets a message.
     expiry_notice: Duration,
     ping_interval: Duration,
@@ -113,10 +124,7 @@ impl Services {
             clock: state.clock.clone(),
             store: state.store.clone(),
             feeds: state.feeds.clone(),
-            access: state.accounts.access.clone(),
-            logins: state.accounts.logins.clone(),
-            factors: state.accounts.factors.clone(),
-            tokens: state.accounts.tokens.clone(),
+            accounts: state.accounts.clone(),
             expiry_notice: timing.expiry_notice,
             ping_interval: timing.ping_interval,
             silence_limit: timing.silence_limit,
@@ -200,8 +208,11 @@ impl<F: Feature> Dashboard<F> {
     /// it is taken before.
     pub fn subscribe(&mut self, ctx: &mut Context<F>) {
         self.tap.shut();
-        let Caller { login_id, user_id, .. } = self.pass.caller;
-        let mut topics = vec![Topic::Login(login_id), Topic::Access(user_id), Topic::Service];
+        let caller = &self.pass.caller;
+        let mut topics = vec![Topic::Login(caller.login_id), Topic::Access(caller.user_id), Topic::Service];
+        if caller.is_for_some_servers() {
+            topics.extend(self.services.accounts.access.owners_seen(caller).into_iter().map(Topic::Scope));
+        }
         topics.extend(self.pass.server.map(|(server_id, _)| Topic::ServerEnd(server_id)));
         topics.extend(self.feature.topics(&self.pass));
         self.subscription = Some(self.services.feeds.subscribe(topics, ctx.address().recipient()));
@@ -217,16 +228,20 @@ impl<F: Feature> Dashboard<F> {
         let (frames, closing) = subscription.take();
         let has_notice = frames.iter().any(|frame| matches!(frame, FeedFrame::Notice));
         let has_other_rights = frames.iter().any(|frame| matches!(frame, FeedFrame::Rights));
+        // A feature that chooses does not yet know among which servers; it reads what it missed.
+        let is_unsure = has_other_rights && F::chooses(&self.pass);
         for frame in frames {
             match frame {
-                FeedFrame::Metrics(text) | FeedFrame::Event(text) => ctx.text(text.text()),
+                FeedFrame::Metrics(text) => ctx.text(text.text()),
+                FeedFrame::Event(text) if !is_unsure && F::shows(self, &text) => ctx.text(text.text()),
+                FeedFrame::Event(_) => {}
                 FeedFrame::Notice | FeedFrame::Rights => {}
             }
         }
         if let Some(closing) = closing {
             return self.end(closing.code(), closing.reason(), ctx);
         }
-        if !self.tap.is_open() {
+        if !self.tap.is_open() && !F::chooses(&self.pass) {
             self.tap.open(subscription.texts());
         }
         if has_other_rights {
@@ -266,8 +281,9 @@ impl<F: Feature> Dashboard<F> {
     /// Closes the socket if its login has ended, its server is deleted, or the caller has lost the right to it. The check before
     /// the upgrade may be outdated: by a change before this socket subscribed, or on another instance.
     fn look_again(&mut self, ctx: &mut Context<F>) {
-        let Services { logins, factors, store, access, .. } = &self.services;
-        let (logins, factors, store, access) = (logins.clone(), factors.clone(), store.clone(), access.clone());
+        let (accounts, store) = (self.services.accounts.clone(), self.services.store.clone());
+        let Accounts { logins, factors, access, programs, tokens, .. } = accounts;
+        let address = self.pass.address.clone();
         let (login_id, server) = (self.pass.caller.login_id, self.pass.server);
         let looked = async move {
             let Some(caller) = logins.caller(login_id).await? else { return Ok(Some(End::Session)) };
@@ -277,6 +293,9 @@ impl<F: Feature> Dashboard<F> {
                 Err(FactorError::Store(error)) => return Err(error),
                 Err(_) => return Ok(Some(End::Factor)),
             };
+            if let Some(token) = &caller.token {
+                programs.note_use(token.id, &address, tokens.now());
+            }
             let Some((server_id, action)) = server else { return Ok(None) };
             if store.owner_of_server(server_id).await?.is_none() {
                 return Ok(Some(End::Server));
@@ -284,7 +303,7 @@ impl<F: Feature> Dashboard<F> {
             match access.server(&caller, server_id, action).await {
                 Ok(_) => Ok(None),
                 Err(AccessError::NotFound) => Ok(Some(End::Sight)),
-                Err(AccessError::Forbidden) => Ok(Some(End::Right)),
+                Err(AccessError::Forbidden | AccessError::TokenNotAllowed) => Ok(Some(End::Right)),
                 Err(AccessError::Store(error)) => Err(error),
             }
         };
@@ -329,35 +348,58 @@ impl<F: Feature> Dashboard<F> {
 
     /// Continues with a new token of the same user.
     fn renew(&mut self, token: Option<String>, ctx: &mut Context<F>) {
-        let claims = token.and_then(|token| self.services.tokens.check(&token, TokenKind::Access).ok());
-        let Some(claims) = claims.filter(|claims| claims.sub == self.pass.caller.user_id) else {
-            return self.end(close::UNAUTHORIZED, "the token is not valid", ctx);
-        };
-        let (logins, factors) = (self.services.logins.clone(), self.services.factors.clone());
+        let (accounts, address) = (self.services.accounts.clone(), self.pass.address.clone());
         let found = async move {
-            let Some(caller) = logins.caller(claims.sid).await? else { return Ok(None) };
-            factors.passing(&logins, caller, Factors::check_second_factor).await
+            let (caller, expires_at) = accounts.bearer(&token.unwrap_or_default(), || address).await?;
+            let passing = accounts.factors.passing(&accounts.logins, caller, Factors::check_second_factor);
+            Ok(passing.await?.map(|caller| (caller, expires_at)))
         };
-        ctx.spawn(found.into_actor(self).map(move |outcome, dashboard, ctx| match outcome {
-            Ok(Some(caller)) => {
+        ctx.spawn(found.into_actor(self).map(|outcome: Result<_, RenewalError>, dashboard, ctx| match outcome {
+            Ok(Some((caller, _))) if caller.user_id != dashboard.pass.caller.user_id => dashboard.refuse(ctx),
+            Ok(Some((caller, expires_at))) => {
+                let is_other = caller.token != dashboard.pass.caller.token;
                 dashboard.pass.caller = caller;
-                dashboard.pass.token_expires_at = Timestamp::from_millis(claims.exp.saturating_mul(1000));
+                dashboard.pass.token_expires_at = expires_at;
                 // Messages that wait in the old subscription, above all its end, must not be lost with it.
                 dashboard.drain(ctx);
                 dashboard.subscribe(ctx);
                 dashboard.await_expiry(ctx);
+                if is_other {
+                    dashboard.look_again(ctx);
+                    F::rights_changed(dashboard, ctx);
+                }
             }
             Ok(None) => dashboard.end(close::UNAUTHORIZED, "the session has ended", ctx),
-            Err(FactorError::SecondFactorRequired) => {
+            Err(RenewalError::Factor(FactorError::SecondFactorRequired)) => {
                 let (code, description) = End::Factor.closing();
                 dashboard.end(code, description, ctx);
             }
-            Err(error) => {
-                tracing::error!(%error, "cannot look up a login");
-                dashboard.end(close::OVERLOADED, "try again later", ctx);
+            Err(RenewalError::Bearer(BearerError::Store(error))) => dashboard.fail(&error, ctx),
+            Err(RenewalError::Bearer(BearerError::Ended | BearerError::Revoked)) => {
+                dashboard.end(close::UNAUTHORIZED, "the session has ended", ctx);
             }
+            Err(RenewalError::Bearer(BearerError::Token(_) | BearerError::Network(_))) => dashboard.refuse(ctx),
+            Err(RenewalError::Factor(error)) => dashboard.fail(&error, ctx),
         }));
     }
+
+    fn refuse(&mut self, ctx: &mut Context<F>) {
+        self.end(close::UNAUTHORIZED, "the token is not valid", ctx);
+    }
+
+    fn fail(&mut self, error: &dyn Error, ctx: &mut Context<F>) {
+        tracing::error!(%error, "cannot look up a login");
+        self.end(close::OVERLOADED, "try again later", ctx);
+    }
+}
+
+/// Why a socket does not continue with another token.
+#[derive(Debug, thiserror::Error)]
+enum RenewalError {
+    #[error(transparent)]
+    Bearer(#[from] BearerError),
+    #[error(transparent)]
+    Factor(#[from] FactorError),
 }
 
 impl<F: Feature> Actor for Dashboard<F> {

@@ -15,6 +15,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::audit_log::record_in;
+use super::program_tokens::end_tokens;
 use super::server_filter::escape_like;
 use super::transfer::move_servers;
 use super::users::ADMINISTRATOR;
@@ -162,6 +163,7 @@ impl Store {
                 .await?;
             if new.disabled_at.is_some() {
                 login::Entity::delete_many().filter(login::Column::UserId.eq(id)).exec(&transaction).await?;
+                end_tokens(&transaction, id).await?;
             }
             for action in actions(&old, &new) {
                 let entry = Entry::new(action, id, actor.clone()).target(id);

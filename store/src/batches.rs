@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::commands::{ROWS_AT_ONCE, of_batches_of, without_output};
 use super::instances::{DEAD_AFTER_MS, NOW};
-use super::{Command, CommandBatch, Page, PageRequest, Store, StoreError, Visibility};
+use super::{Caller, Command, CommandBatch, Page, PageRequest, Store, StoreError, Visibility};
 
 /// How many bytes of each command's output a batch shows.
 const PREVIEW_BYTES: u32 = 4_096;
@@ -58,16 +58,21 @@ pub struct BatchStanding {
     pub is_cancelled: bool,
 }
 
+/// The batches of a user; for a token those that it started itself, because others may be for servers that it is not for.
+fn started_by(caller: &Caller) -> Condition {
+    let token = caller.token.as_ref().map(|token| command_batch::Column::TokenId.eq(token.id));
+    Condition::all().add(command_batch::Column::OwnerId.eq(caller.user_id)).add_option(token)
+}
+
 impl Store {
-    /// Finds a batch of an owner.
-    pub async fn find_batch(&self, owner_id: Uuid, id: Uuid) -> Result<Option<CommandBatch>, StoreError> {
-        let query = command_batch::Entity::find_by_id(id).filter(command_batch::Column::OwnerId.eq(owner_id));
-        Ok(query.one(&self.read).await?)
+    /// Finds a batch of a caller.
+    pub async fn find_batch(&self, caller: &Caller, id: Uuid) -> Result<Option<CommandBatch>, StoreError> {
+        Ok(command_batch::Entity::find_by_id(id).filter(started_by(caller)).one(&self.read).await?)
     }
 
-    /// Lists the batches of an owner, newest first.
-    pub async fn list_batches(&self, owner_id: Uuid, page: PageRequest) -> Result<Page<CommandBatch>, StoreError> {
-        let query = command_batch::Entity::find().filter(command_batch::Column::OwnerId.eq(owner_id));
+    /// Lists the batches of a caller, newest first.
+    pub async fn list_batches(&self, caller: &Caller, page: PageRequest) -> Result<Page<CommandBatch>, StoreError> {
+        let query = command_batch::Entity::find().filter(started_by(caller));
         let total = query.clone().count(&self.read).await?;
         let query = query.order_by_desc(command_batch::Column::Id).limit(page.limit).offset(page.offset);
         Ok(Page { items: query.all(&self.read).await?, total })

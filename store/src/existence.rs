@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use entity::{api_key, login, server};
+use entity::{api_key, login, program_token, server};
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QuerySelect};
 use uuid::Uuid;
 
@@ -43,9 +43,11 @@ impl Store {
         among::<api_key::Entity>(&self.read, api_key::Column::Id, ids).await
     }
 
-    /// Which of these logins have not ended.
+    /// Which of these logins have not ended, and which of these tokens were not revoked.
     pub async fn logins_among(&self, ids: &[Uuid]) -> Result<HashSet<Uuid>, StoreError> {
-        among::<login::Entity>(&self.read, login::Column::Id, ids).await
+        let mut there = among::<login::Entity>(&self.read, login::Column::Id, ids).await?;
+        there.extend(among::<program_token::Entity>(&self.read, program_token::Column::Id, ids).await?);
+        Ok(there)
     }
 }
 

@@ -138,6 +138,7 @@ impl Store {
             user_id: Some(user.id),
             username: username.as_str().into(),
             login_id: None,
+            token: None,
             address: login.login.address.clone(),
         };
         let entry = Entry::new(action::USER_REGISTER, user.id, actor);

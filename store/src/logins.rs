@@ -12,8 +12,8 @@ use uuid::Uuid;
 
 use super::advisory_lock::{LockKey, try_lock};
 use super::audit_log::record_in;
-use super::{Login, Means, Page, PageRequest, Store, StoreError};
-use crate::audit::{Actor, Entry, action};
+use super::{Login, Means, Page, PageRequest, Store, StoreError, TokenLimits, TokenScope};
+use crate::audit::{Actor, ByToken, Entry, action};
 
 /// A sign-in to insert.
 #[derive(Debug, Clone)]
@@ -40,12 +40,12 @@ pub struct NewLogin {
     pub now: Timestamp,
 }
 
-/// The user of an access token, while its login lives.
+/// The user of an access token, while its login lives, or of a token of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     /// The user.
     pub user_id: Uuid,
-    /// The login.
+    /// The login, or the token of a program.
     pub login_id: Uuid,
     /// The user's name.
     pub username: Arc<str>,
@@ -55,12 +55,21 @@ pub struct Caller {
     pub proved_at: Timestamp,
     /// Whether they have proved a second factor in this login.
     pub second_factor: bool,
+    /// What the token allows, if a program calls with its own.
+    pub token: Option<Arc<TokenLimits>>,
 }
 
 impl Caller {
+    /// Whether it is a program whose token is for some of its user's servers.
+    pub fn is_for_some_servers(&self) -> bool {
+        self.token.as_ref().is_some_and(|token| token.scope != TokenScope::All)
+    }
+
     /// The caller and the address of the connection, for the audit log.
     pub fn at(&self, address: String) -> Actor {
-        Actor { user_id: Some(self.user_id), username: self.username.clone(), login_id: Some(self.login_id), address }
+        let token = self.token.as_ref().map(|token| ByToken { id: token.id, name: token.name.clone() });
+        let login_id = token.is_none().then_some(self.login_id);
+        Actor { user_id: Some(self.user_id), username: self.username.clone(), login_id, token, address }
     }
 }
 
@@ -161,7 +170,7 @@ impl Store {
         .await
     }
 
-    /// The caller of a login that has not ended.
+    /// The caller of a login that has not ended, or of a token that was not revoked.
     pub async fn find_caller(&self, login_id: Uuid) -> Result<Option<Caller>, StoreError> {
         let found: Option<(Uuid, String, bool, Millis, bool)> = login::Entity::find_by_id(login_id)
             .inner_join(user::Entity)
@@ -174,13 +183,17 @@ impl Store {
             .into_tuple()
             .one(&self.read)
             .await?;
-        Ok(found.map(|(user_id, username, is_admin, proved_at, second_factor)| Caller {
+        let Some((user_id, username, is_admin, proved_at, second_factor)) = found else {
+            return self.find_token_caller(login_id).await;
+        };
+        Ok(Some(Caller {
             user_id,
             login_id,
             username: username.into(),
             is_admin,
             proved_at: proved_at.into(),
             second_factor,
+            token: None,
         }))
     }
 
@@ -285,6 +298,7 @@ pub(super) async fn insert_with(
         user_id: Some(new.user_id),
         username: new.username.as_str().into(),
         login_id: Some(new.id),
+        token: None,
         address: new.address.clone(),
     };
     record_in(connection, Entry::new(action::LOGIN, new.user_id, actor).detail(detail)).await?;

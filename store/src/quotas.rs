@@ -6,7 +6,8 @@
 use std::collections::HashMap;
 
 use entity::{
-    alert_threshold, api_key, command_batch, grant, notification_channel, server, server_tag, silence, team, view,
+    alert_threshold, api_key, command_batch, grant, notification_channel, program_token, server, server_tag, silence,
+    team, view,
 };
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, EntityTrait, JoinType, PaginatorTrait, QueryFilter, QuerySelect,
@@ -38,6 +39,8 @@ pub enum Quota {
     Grants,
     /// Teams that the account created.
     Teams,
+    /// Tokens for programs.
+    Tokens,
     /// Batches that have not ended.
     Batches,
     /// Bytes of commands and their output.
@@ -46,7 +49,7 @@ pub enum Quota {
 
 impl Quota {
     /// Every quota.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Servers,
         Self::ApiKeys,
         Self::Thresholds,
@@ -56,6 +59,7 @@ impl Quota {
         Self::Views,
         Self::Grants,
         Self::Teams,
+        Self::Tokens,
         Self::Batches,
         Self::CommandStorage,
     ];
@@ -72,6 +76,7 @@ impl Quota {
             Self::Views => "views",
             Self::Grants => "grants",
             Self::Teams => "teams",
+            Self::Tokens => "tokens",
             Self::Batches => "batches",
             Self::CommandStorage => "command_bytes",
         }
@@ -99,6 +104,8 @@ pub struct Quotas {
     pub grants: u64,
     /// Teams that the account created.
     pub teams: u64,
+    /// Tokens for programs.
+    pub tokens: u64,
     /// Batches that have not ended.
     pub batches: u64,
     /// Bytes of commands and their output.
@@ -119,6 +126,7 @@ impl Default for Quotas {
             views: 500,
             grants: 1_000,
             teams: 100,
+            tokens: 100,
             batches: 100,
             command_bytes: 1024 * 1024 * 1024,
         }
@@ -138,6 +146,7 @@ impl Quotas {
             Quota::Views => self.views,
             Quota::Grants => self.grants,
             Quota::Teams => self.teams,
+            Quota::Tokens => self.tokens,
             Quota::Batches => self.batches,
             Quota::CommandStorage => self.command_bytes,
         }
@@ -244,6 +253,10 @@ async fn count(connection: &impl ConnectionTrait, owner_id: Uuid, quota: Quota) 
         Quota::Views => view::Entity::find().filter(view::Column::OwnerId.eq(owner_id)).count(connection).await?,
         Quota::Grants => grant::Entity::find().filter(grant::Column::GiverId.eq(owner_id)).count(connection).await?,
         Quota::Teams => team::Entity::find().filter(team::Column::CreatedBy.eq(owner_id)).count(connection).await?,
+        Quota::Tokens => {
+            let owned = program_token::Entity::find().filter(program_token::Column::UserId.eq(owner_id));
+            owned.count(connection).await?
+        }
         Quota::Batches => {
             let owned = command_batch::Entity::find().filter(command_batch::Column::OwnerId.eq(owner_id));
             owned.filter(command_batch::Column::FinishedAt.is_null()).count(connection).await?

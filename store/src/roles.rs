@@ -110,6 +110,12 @@ impl Rights {
         Self(self.0 | other.0)
     }
 
+    /// The rights that both have.
+    #[must_use]
+    pub fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// The rights, in the order in which they are listed.
     pub fn iter(self) -> impl Iterator<Item = Right> {
         Right::ALL.into_iter().filter(move |right| self.contains(*right))

@@ -57,10 +57,10 @@ impl Store {
         Ok(ids.into_tuple().all(&self.read).await?)
     }
 
-    /// The visible servers of other accounts, ordered by id.
-    pub async fn shared_servers(&self, visible: &Visibility) -> Result<Vec<Uuid>, StoreError> {
-        let shared = visible.shared_branches();
-        let Some(ids) = united(shared.iter().map(|branch| {
+    /// The visible servers of other accounts, ordered by id; for a token that is not for all servers all that it is for.
+    pub async fn passing_servers(&self, visible: &Visibility) -> Result<Vec<Uuid>, StoreError> {
+        let passing = visible.passing_branches();
+        let Some(ids) = united(passing.iter().map(|branch| {
             let ids = server::Entity::find().select_only().column(server::Column::Id).filter(branch.clone());
             QueryTrait::into_query(ids)
         })) else {
@@ -203,7 +203,7 @@ mod tests {
 
     use super::*;
     use crate::audit::Actor;
-    use crate::{DatabaseSettings, GrantScope, NewServer, NewUser, Registration, Shares};
+    use crate::{DatabaseSettings, GrantScope, NewServer, NewUser, Registration, Shares, TokenScope};
 
     const PAGE: PageRequest = PageRequest { limit: 100, offset: 50 };
 
@@ -285,12 +285,31 @@ mod tests {
         let some = vec![(1, GrantScope::All), tag(2), server(2), tag(3), server(4)];
         let thousand: Vec<(u128, GrantScope)> = (1..=300).map(tag).chain((301..=600).map(server)).collect();
 
+        let ids = TokenScope::ServerIds((1..=500).map(Uuid::from_u128).collect());
         for scopes in [some, thousand] {
-            let plan = plan(&store, &visible(&scopes)).await;
-            let scanned: Vec<&String> = plan.iter().filter(|step| step.starts_with("SCAN")).collect();
-            // What was found by its index before.
-            assert!(scanned.iter().all(|step| *step == "SCAN first"), "{plan:#?}");
+            for within in [TokenScope::All, TokenScope::Tag("web".to_owned()), ids.clone()] {
+                let plan = plan(&store, &visible(&scopes).within(&within)).await;
+                let scanned: Vec<&String> = plan.iter().filter(|step| step.starts_with("SCAN")).collect();
+                // What was found by its index before.
+                assert!(scanned.iter().all(|step| *step == "SCAN first"), "{plan:#?}");
+            }
         }
+    }
+
+    #[tokio::test]
+    async fn the_list_of_a_token_is_one_query_with_an_index() {
+        let (store, _directory) = store().await;
+        let owned = || Visibility::of_owner(Uuid::from_u128(1));
+
+        let tagged = plan(&store, &owned().within(&TokenScope::Tag("db".to_owned()))).await;
+        let named = plan(&store, &owned().within(&TokenScope::ServerIds(vec![Uuid::from_u128(2)]))).await;
+
+        let expected = [
+            "SEARCH servers USING INDEX servers_by_name (owner_id=?)",
+            "SEARCH server_tags EXISTS USING COVERING INDEX sqlite_autoindex_server_tags_1 (server_id=? AND tag=?)",
+        ];
+        assert_eq!(tagged, expected, "in the order of their names, without sorting");
+        assert!(named.iter().all(|step| !step.starts_with("SCAN")), "{named:#?}");
     }
 
     #[tokio::test]

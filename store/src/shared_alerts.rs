@@ -293,7 +293,7 @@ mod tests {
     use sea_orm::{DatabaseBackend, Statement};
 
     use super::*;
-    use crate::{DatabaseSettings, GrantScope, Shares};
+    use crate::{DatabaseSettings, GrantScope, Shares, TokenScope};
 
     const PAGE: PageRequest = PageRequest { limit: 100, offset: 50 };
 
@@ -350,8 +350,11 @@ mod tests {
             .chain((401..=800).map(server))
             .chain((801..=1_000).map(|id| (id, GrantScope::All)))
             .collect();
-        for scopes in [vec![(1, GrantScope::All)], vec![tag(1)], vec![server(1)], some, thousand] {
-            let parts = visible(&scopes).parts();
+        let few = [vec![], vec![(1, GrantScope::All)], vec![tag(1)], vec![server(1)], some];
+        let within = [TokenScope::All, TokenScope::Tag("web".to_owned()), TokenScope::ServerIds(vec![Uuid::nil()])];
+        let few = few.iter().flat_map(|scopes| within.iter().map(move |within| (scopes.clone(), within)));
+        for (scopes, within) in few.chain([(thousand, &TokenScope::All)]) {
+            let parts = visible(&scopes).within(within).parts();
             assert!(parts.len() <= 33, "{}", parts.len());
             for filter in [AlertFilter::default(), AlertFilter { severity: Some("critical"), ..AlertFilter::default() }]
             {

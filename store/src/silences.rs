@@ -80,7 +80,7 @@ impl Store {
         page: PageRequest,
     ) -> Result<Page<Silence>, StoreError> {
         let condition = Condition::all()
-            .add(visible.naming(silence::Column::OwnerId, silence::Column::ServerId))
+            .add(visible.naming(silence::Column::OwnerId, silence::Column::ServerId, silence::Column::Tag))
             .add_option(server_id.map(|id| silence::Column::ServerId.eq(id)));
         let query = silence::Entity::find().filter(condition);
         let total = query.clone().count(&self.read).await?;

@@ -98,7 +98,7 @@ impl Store {
     ) -> Result<Page<Threshold>, StoreError> {
         use alert_threshold::Column;
         let condition = Condition::all()
-            .add(visible.naming(Column::OwnerId, Column::ServerId))
+            .add(visible.naming(Column::OwnerId, Column::ServerId, Column::Tag))
             .add_option(filter.server_id.map(|id| Column::ServerId.eq(id)))
             .add_option(filter.is_enabled.map(|is_enabled| Column::IsEnabled.eq(is_enabled)))
             .add_option(filter.metric_type.map(|metric| Column::MetricType.eq(metric)));

@@ -91,6 +91,7 @@ impl Store {
                 user_id: Some(id),
                 username: user.username.as_str().into(),
                 login_id: None,
+                token: None,
                 address: address.to_owned(),
             };
             let entry = Entry::new(action::USER_REGISTER, id, actor.clone());

@@ -14,7 +14,7 @@ use sea_orm::sea_query::{Expr, ExprTrait, Query, SelectStatement, SimpleExpr, Un
 use sea_orm::{ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QuerySelect};
 use uuid::Uuid;
 
-use super::{GrantScope, Store, StoreError};
+use super::{GrantScope, Store, StoreError, TokenScope};
 
 /// Owners whose tags are looked up in one branch: SQLite nests conditions at most 1,000 deep, and joins at most 500 branches.
 const OWNERS_IN_BRANCH: usize = 50;
@@ -31,6 +31,41 @@ const MAX_PARTS: usize = 16;
 pub struct Visibility {
     own: Uuid,
     shares: Option<Arc<Shares>>,
+    limit: Limit,
+}
+
+/// What a token leaves of the servers that its user may see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Limit {
+    /// All of them.
+    None,
+    /// Those with this tag.
+    Tag(String),
+    /// These.
+    Ids(Arc<[Uuid]>),
+    /// None of them.
+    Nothing,
+}
+
+impl Limit {
+    /// The condition on the table of servers.
+    fn condition(&self) -> Option<Condition> {
+        Some(match self {
+            Self::None => return None,
+            Self::Tag(tag) => Condition::all().add(has_one_of(std::slice::from_ref(tag))),
+            Self::Ids(ids) => Condition::all().add(server::Column::Id.is_in(ids.iter().copied())),
+            Self::Nothing => Condition::all().add(Expr::cust("1 = 0")),
+        })
+    }
+
+    /// The condition, and this one.
+    fn and(&self, condition: Condition) -> Condition {
+        match self.condition() {
+            None => condition,
+            // A condition of its own: the other one may be of alternatives.
+            Some(limit) => Condition::all().add(condition).add(limit),
+        }
+    }
 }
 
 /// The servers that others share with somebody. No server is in two of the lists, if it has the owner that its grants name.
@@ -134,17 +169,34 @@ impl Tagged {
 impl Visibility {
     /// The servers of one account, and no others.
     pub fn of_owner(owner_id: Uuid) -> Self {
-        Self { own: owner_id, shares: None }
+        Self { own: owner_id, shares: None, limit: Limit::None }
     }
 
     /// The servers of one account, and those that others share with it.
     pub fn with(own: Uuid, shares: Arc<Shares>) -> Self {
-        Self { own, shares: Some(shares).filter(|shares| !shares.is_empty()) }
+        Self { own, shares: Some(shares).filter(|shares| !shares.is_empty()), limit: Limit::None }
+    }
+
+    /// Those of the servers for which a token is.
+    #[must_use]
+    pub fn within(self, scope: &TokenScope) -> Self {
+        let limit = match scope {
+            TokenScope::All => Limit::None,
+            TokenScope::Tag(tag) => Limit::Tag(tag.clone()),
+            TokenScope::ServerIds(ids) => Limit::Ids(ids.as_slice().into()),
+        };
+        Self { limit, ..self }
+    }
+
+    /// None of the servers.
+    #[must_use]
+    pub fn nothing(self) -> Self {
+        Self { limit: Limit::Nothing, ..self }
     }
 
     /// The one owner of all servers; none if there may be others.
     pub fn sole_owner(&self) -> Option<Uuid> {
-        self.shares.is_none().then_some(self.own)
+        (self.shares.is_none() && self.limit == Limit::None).then_some(self.own)
     }
 
     /// The parts of it, which are few whatever the number of grants is: most have one owner each.
@@ -152,29 +204,41 @@ impl Visibility {
         let none = Shares::default();
         let shares = self.shares.as_deref().unwrap_or(&none);
         let whole: Vec<Uuid> = [self.own].into_iter().chain(shares.owners.iter().copied()).collect();
-        let owners = whole.chunks(in_parts(whole.len())).map(|some| SeenPart { owners: some.to_vec(), servers: None });
+        let of_owners = |some: &[Uuid]| server::Column::OwnerId.is_in(some.iter().copied());
+        let owners = whole.chunks(in_parts(whole.len())).map(|some| SeenPart {
+            owners: some.to_vec(),
+            servers: self.limit.condition().map(|limit| Condition::all().add(of_owners(some)).add(limit)),
+        });
         let tagged: Vec<(&Uuid, &Tagged)> = shares.tagged.iter().collect();
         let with_tags = tagged.chunks(in_parts(tagged.len())).map(|some| SeenPart {
             owners: some.iter().map(|(owner_id, _)| **owner_id).collect(),
-            servers: Some(tagged_condition(some)),
+            servers: Some(self.limit.and(tagged_condition(some))),
         });
         let ids = server::Column::Id.is_in(shares.ids.iter().copied());
-        let single = SeenPart { owners: Vec::new(), servers: Some(Condition::all().add(ids)) };
+        let single = SeenPart { owners: Vec::new(), servers: Some(self.limit.and(Condition::all().add(ids))) };
         owners.chain(with_tags).chain((!shares.ids.is_empty()).then_some(single)).collect()
     }
 
-    /// The conditions of the servers that others share with the account, each with an index.
-    pub(super) fn shared_branches(&self) -> Vec<Condition> {
-        self.shares.as_ref().map(|shares| shares.branches(None)).unwrap_or_default()
+    /// The conditions of the servers that may come and go while all of the account's own stay, each with an index: those that
+    /// others share with the account, and all servers of a token that is not for all.
+    pub(super) fn passing_branches(&self) -> Vec<Condition> {
+        let own = (self.limit != Limit::None).then_some(self.own);
+        let shares = self.shares.as_ref().map(|shares| shares.branches(own));
+        let branches = shares.unwrap_or_else(|| own.map(owned).into_iter().collect());
+        branches.into_iter().map(|branch| self.limit.and(branch)).collect()
     }
 
-    /// The condition on a table of what belongs to an owner and may name one server: what belongs to the account itself, and what
-    /// names a server that others share with it.
-    pub(super) fn naming<C: ColumnTrait>(&self, owner: C, server: C) -> Condition {
-        let own = owner.eq(self.own);
-        let Some(shares) = &self.shares else { return Condition::all().add(own) };
-        let shared = Branches { conditions: shares.branches(None), tagged: None }.ids();
-        Condition::any().add(own).add(server.in_subquery(shared))
+    /// The condition on a table of what belongs to an owner and may name one server or a tag: what belongs to the account itself,
+    /// and what names a server that others share with it. For a token only what names its servers or its tag.
+    pub(super) fn naming<C: ColumnTrait>(&self, owner: C, server: C, tag: C) -> Condition {
+        let conditions = self.passing_branches();
+        let passing = (!conditions.is_empty()).then(|| server.in_subquery(Branches { conditions, tagged: None }.ids()));
+        let own = match &self.limit {
+            Limit::None => Some(Condition::all().add(owner.eq(self.own))),
+            Limit::Tag(name) => Some(Condition::all().add(owner.eq(self.own)).add(tag.eq(name.as_str()))),
+            Limit::Ids(_) | Limit::Nothing => None,
+        };
+        Condition::any().add_option(own).add_option(passing)
     }
 
     /// Every account that owns some of the servers, or may.
@@ -259,13 +323,20 @@ pub(super) fn united(statements: impl Iterator<Item = SelectStatement>) -> Optio
 impl Store {
     /// The branches of a visibility. Somebody without servers of their own has no branch for them.
     pub(super) async fn branches(&self, visibility: &Visibility) -> Result<Branches, StoreError> {
+        let limit = &visibility.limit;
         let Some(shares) = &visibility.shares else {
-            return Ok(Branches { conditions: vec![owned(visibility.own)], tagged: None });
+            let tagged = match limit {
+                Limit::Tag(tag) => Some((visibility.own, vec![tag.clone()])),
+                Limit::None | Limit::Ids(_) | Limit::Nothing => None,
+            };
+            return Ok(Branches { conditions: vec![limit.and(owned(visibility.own))], tagged });
         };
         let any = server::Entity::find().select_only().column(server::Column::Id).filter(owned(visibility.own));
         let has_own = any.limit(1).into_tuple::<Uuid>().one(&self.read).await?.is_some();
         let own = has_own.then_some(visibility.own);
-        Ok(Branches { conditions: shares.branches(own), tagged: shares.sole_tags().filter(|_| own.is_none()) })
+        let tagged = shares.sole_tags().filter(|_| own.is_none() && *limit == Limit::None);
+        let conditions = shares.branches(own).into_iter().map(|branch| limit.and(branch)).collect();
+        Ok(Branches { conditions, tagged })
     }
 
     /// How many servers an owner has with one of these tags.
@@ -285,11 +356,16 @@ impl Store {
     /// The owner of a server among these. For another server it returns the same as for one that does not exist, and takes as
     /// long.
     pub async fn find_visible(&self, visibility: &Visibility, id: Uuid) -> Result<Option<Uuid>, StoreError> {
-        let Some(shares) = &visibility.shares else {
-            return Ok(self.owns_server(visibility.own, id).await?.then_some(visibility.own));
-        };
+        if let Some(owner_id) = visibility.sole_owner() {
+            return Ok(self.owns_server(owner_id, id).await?.then_some(owner_id));
+        }
+        let none = Shares::default();
+        let shares = visibility.shares.as_deref().unwrap_or(&none);
         let any = Branches { conditions: shares.branches(Some(visibility.own)), tagged: None }.any();
-        let found = server::Entity::find_by_id(id).filter(any).select_only().column(server::Column::OwnerId);
+        let found = server::Entity::find_by_id(id)
+            .filter(visibility.limit.and(any))
+            .select_only()
+            .column(server::Column::OwnerId);
         Ok(found.into_tuple().one(&self.read).await?)
     }
 }
@@ -408,6 +484,22 @@ mod tests {
         let visibility = Visibility::with(id(0), Arc::new(shares(&[(0, GrantScope::All)])));
         assert_eq!(visibility, Visibility::of_owner(id(0)));
         assert_eq!(visibility.sole_owner(), Some(id(0)));
+    }
+
+    #[test]
+    fn a_token_that_is_not_for_all_servers_has_no_owner_whose_servers_are_all_its_own() {
+        let owned = || Visibility::of_owner(id(0));
+
+        assert_eq!(owned().within(&TokenScope::All), owned());
+        for limited in [
+            owned().within(&TokenScope::Tag("db".to_owned())),
+            owned().within(&TokenScope::ServerIds(vec![id(10)])),
+            owned().nothing(),
+        ] {
+            assert_eq!(limited.sole_owner(), None);
+            let parts = limited.parts();
+            assert!(parts.iter().all(|part| part.servers.is_some()), "{parts:?}");
+        }
     }
 
     #[test]

@@ -63,6 +63,7 @@ async fn an_entry_has_these_fields() {
         "server_id",
         "server_name",
         "target",
+        "token",
         "user_id",
         "username",
     ];

@@ -16,12 +16,20 @@ use table::{Line, Needs};
 
 #[actix_web::test]
 async fn every_operation_answers_every_person_as_the_table_says() {
-    let mut scene = Scene::start().await;
+    ask_all(Scene::of_people().await).await;
+}
+
+#[actix_web::test]
+async fn every_operation_answers_every_token_of_a_program_as_the_table_says() {
+    ask_all(Scene::of_programs().await).await;
+}
+
+async fn ask_all(mut scene: Scene) {
     let mut deviations = Vec::new();
 
     for line in table::lines() {
         for person in scene.people.clone() {
-            let outcome = expected(line.needs, &person);
+            let outcome = expected(&line, &person);
             let told = scene.ask(&line, &person, outcome == Outcome::Done).await;
             if let Some(deviation) = deviation(&scene, &line, &person, outcome, &told) {
                 deviations.push(format!("{} as {}: {deviation}", line.operation, person.name));
@@ -37,6 +45,7 @@ fn deviation(scene: &Scene, line: &Line, person: &Person, outcome: Outcome, told
     let (status, code) = match outcome {
         Outcome::Unknown => (401, person.refusal),
         Outcome::Forbidden => (403, "forbidden"),
+        Outcome::TokenNotAllowed => (403, "token_not_allowed"),
         Outcome::NotFound => (404, "not_found"),
         Outcome::Done => line.answer,
     };

@@ -322,6 +322,7 @@ async fn a_transaction_of_somebody_who_is_no_administrator_any_more_changes_noth
         user_id: Some(account.id),
         username: account.username.as_str().into(),
         login_id: None,
+        token: None,
         address: String::new(),
     };
     let promote = AccountPatch { is_admin: Some(true), is_disabled: None };

@@ -80,7 +80,10 @@ fn keep<T>(found: Faults, faults: &mut Faults) -> Option<T> {
 pub async fn owner_of(state: &State, caller: &Caller, reach: &Reach, action: Action) -> Result<Uuid, ApiError> {
     match reach.server_id {
         Some(server_id) => Ok(state.accounts.access.server(caller, server_id, action).await?.owner_id()),
-        None => Ok(caller.user_id),
+        None => {
+            state.accounts.access.account(caller, reach.tag.as_deref(), action)?;
+            Ok(caller.user_id)
+        }
     }
 }
 
@@ -96,9 +99,15 @@ pub async fn expect_allowed(
         Some(server_id) => match state.accounts.access.server(caller, server_id, action).await {
             Ok(_) => Ok(()),
             Err(AccessError::NotFound) => Err(not_found()),
-            Err(error @ (AccessError::Forbidden | AccessError::Store(_))) => Err(error.into()),
+            Err(error @ (AccessError::Forbidden | AccessError::TokenNotAllowed | AccessError::Store(_))) => {
+                Err(error.into())
+            }
         },
-        None if owner_id == caller.user_id => Ok(()),
+        None if owner_id == caller.user_id => {
+            let (access, tag) = (&state.accounts.access, reach.tag.as_deref());
+            access.account(caller, tag, Action::See).map_err(|_| not_found())?;
+            Ok(access.account(caller, tag, action)?)
+        }
         None => Err(not_found()),
     }
 }
@@ -126,7 +135,9 @@ pub async fn servers_listed(state: &State, caller: &Caller, server_id: Option<Uu
     match access.server(caller, server_id, Action::See).await {
         Ok(access) => Ok(Visibility::of_owner(access.owner_id())),
         // The list is as empty as for a server that does not exist.
-        Err(AccessError::NotFound) => Ok(Visibility::of_owner(caller.user_id)),
-        Err(error @ (AccessError::Forbidden | AccessError::Store(_))) => Err(error.into()),
+        Err(AccessError::NotFound) => Ok(access.owned(caller)),
+        Err(error @ (AccessError::Forbidden | AccessError::TokenNotAllowed | AccessError::Store(_))) => {
+            Err(error.into())
+        }
     }
 }

@@ -242,10 +242,10 @@ fn refuse(detail: &'static str) -> ApiError {
 
 /// List your batches
 ///
-/// Newest first, without the results of their servers.
+/// Newest first, without the results of their servers. A token sees those that it started.
 #[api_v2_operation(tags(Commands), operation_id = "list_batches")]
 pub async fn list_batches(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<BatchSummaryOut>, ApiError> {
-    let page = ask.state.store.list_batches(ask.subject.caller.user_id, ask.query.into()).await?;
+    let page = ask.state.store.list_batches(&ask.subject.caller, ask.query.into()).await?;
     Ok(Listed { items: page.items.into_iter().map(BatchSummaryOut::from).collect(), total: page.total })
 }
 
@@ -281,7 +281,7 @@ pub async fn cancel_batch(ask: Checked<CallerAt<IdPath>>) -> Result<Json<BatchOu
 
 async fn find(ask: &Checked<CallerAt<IdPath>>) -> Result<CommandBatch, ApiError> {
     let CallerAt { caller, path, .. } = &ask.subject;
-    let batch = ask.state.store.find_batch(caller.user_id, path.id.0).await?;
+    let batch = ask.state.store.find_batch(caller, path.id.0).await?;
     batch.ok_or(ApiError::not_found("Batch not found"))
 }
 

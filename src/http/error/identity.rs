@@ -2,6 +2,7 @@
 
 use super::{ApiError, ErrorCode};
 use crate::auth::account::AccountError;
+use crate::auth::bearer::BearerError;
 use crate::auth::factors::FactorError;
 use crate::auth::password::PasswordError;
 use crate::auth::setup::SetupError;
@@ -35,6 +36,22 @@ impl From<AccountError> for ApiError {
             }
             AccountError::Factor(error) => error.into(),
             AccountError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<BearerError> for ApiError {
+    fn from(error: BearerError) -> Self {
+        let refused = |code, detail: String| Self::Refused { code, detail: detail.into() };
+        match error {
+            BearerError::Token(TokenError::Expired) => Self::code(ErrorCode::TokenExpired),
+            BearerError::Token(TokenError::Invalid) => Self::code(ErrorCode::TokenInvalid),
+            BearerError::Ended => Self::code(ErrorCode::TokenRevoked),
+            BearerError::Revoked => refused(ErrorCode::TokenRevoked, "This token was revoked; create a new one".into()),
+            BearerError::Network(address) => {
+                refused(ErrorCode::TokenInvalid, format!("This token is for other networks; you come from {address}"))
+            }
+            BearerError::Store(error) => error.into(),
         }
     }
 }

@@ -16,6 +16,9 @@ impl ErrorCode {
             Self::OtpRequired => {
                 "The password is right, and the account needs a code of its authenticator app too: `otp`"
             }
+            Self::TokenNotAllowed => {
+                "The token of a program does not allow this: it never changes accounts, tokens, teams or grants, and changes what belongs to the whole account only with the scope `all` and the role for it"
+            }
             Self::SecondFactorRequired => {
                 "The service asks for a second factor that this session has not proved: set one up, or `POST /auth/step-up`"
             }

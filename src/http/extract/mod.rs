@@ -14,6 +14,7 @@ pub mod param;
 mod proof;
 mod subject;
 mod text;
+mod token_rules;
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -34,7 +35,7 @@ use fault::{Faults, Part};
 pub use proof::{Fresh, Recent, Unproved, check_change_of_ways_in, check_recent};
 pub use subject::{
     Anyone, CallerAt, IdPath, Manage, NoPath, OnServer, Own, Respond, See, ServerIdPath, ServerPath, SignedIn, Subject,
-    UseCommands, UseContainers, UseLogs, bearer_token, find_caller,
+    UseCommands, UseContainers, UseLogs, bearer_token, find_caller, identify,
 };
 
 use super::error::ApiError;

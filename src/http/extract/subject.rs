@@ -13,12 +13,12 @@ use uuid::Uuid;
 use super::Named;
 use super::fault::Faults;
 use super::param::Id;
+use super::token_rules;
 use crate::audit::Actor;
 use crate::auth::Caller;
 use crate::auth::access::{Action, Right, ServerAccess};
 use crate::auth::factors::{FactorError, Factors};
 use crate::auth::setup::Via;
-use crate::auth::token::{TokenError, TokenKind};
 use crate::http::client_address::{client_address, via};
 use crate::http::error::{ApiError, ErrorCode};
 use crate::state::State;
@@ -261,15 +261,18 @@ impl<A: ServerAction, P: ServerPath + Deserr<Faults> + Apiv2Schema> Subject for 
     }
 }
 
-pub(super) async fn identify(state: &State, request: &HttpRequest) -> Result<Caller, ApiError> {
-    let token = bearer_token(request).ok_or(ApiError::code(ErrorCode::NotAuthenticated))?;
-    find_caller(state, token).await.map(|(caller, _)| caller)
+/// Identifies the caller of a request, and checks whether the token of a program may ask for this at all.
+pub async fn identify(state: &State, request: &HttpRequest) -> Result<Caller, ApiError> {
+    let caller = identify_unproved(state, request).await?;
+    checked(state, caller, Factors::check_second_factor).await
 }
 
 /// Identifies a caller who may not have proved the second factor that they must have.
 pub(super) async fn identify_unproved(state: &State, request: &HttpRequest) -> Result<Caller, ApiError> {
     let token = bearer_token(request).ok_or(ApiError::code(ErrorCode::NotAuthenticated))?;
-    find_unproved(state, token).await.map(|(caller, _)| caller)
+    let (caller, _) = state.accounts.bearer(token, || client_address(request, state)).await?;
+    token_rules::check(state, request, &caller)?;
+    Ok(caller)
 }
 
 /// The token of the `Authorization` header.
@@ -279,10 +282,10 @@ pub fn bearer_token(request: &HttpRequest) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
-/// Returns the caller of an access token, and when the token expires. Refuses callers who must have a second factor and have
-/// not proved one: all requests and sockets are decided here.
-pub async fn find_caller(state: &State, token: &str) -> Result<(Caller, Timestamp), ApiError> {
-    let (caller, expires_at) = find_unproved(state, token).await?;
+/// Returns the caller of a token that comes from this address, and when the token expires. Refuses callers who must have a second
+/// factor and have not proved one.
+pub async fn find_caller(state: &State, token: &str, address: &str) -> Result<(Caller, Timestamp), ApiError> {
+    let (caller, expires_at) = state.accounts.bearer(token, || address.to_owned()).await?;
     let caller = checked(state, caller, Factors::check_second_factor).await?;
     Ok((caller, expires_at))
 }
@@ -295,15 +298,4 @@ pub(super) async fn checked(
 ) -> Result<Caller, ApiError> {
     let caller = state.accounts.factors.passing(&state.accounts.logins, caller, check).await?;
     caller.ok_or(ApiError::code(ErrorCode::TokenRevoked))
-}
-
-async fn find_unproved(state: &State, token: &str) -> Result<(Caller, Timestamp), ApiError> {
-    let claims = state.accounts.tokens.check(token, TokenKind::Access).map_err(|error| match error {
-        TokenError::Expired => ApiError::code(ErrorCode::TokenExpired),
-        TokenError::Invalid => ApiError::code(ErrorCode::TokenInvalid),
-    })?;
-    let caller = state.accounts.logins.caller(claims.sid).await?;
-    let caller = caller.filter(|caller| caller.user_id == claims.sub);
-    let caller = caller.ok_or(ApiError::code(ErrorCode::TokenRevoked))?;
-    Ok((caller, Timestamp::from_millis(claims.exp.saturating_mul(1000))))
 }

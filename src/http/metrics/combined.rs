@@ -330,7 +330,7 @@ async fn readable(state: &State, caller: &Caller, ids: Vec<Uuid>) -> Result<Hash
         match state.accounts.access.server(caller, id, Action::See).await {
             Ok(access) => _ = readable.insert(id, access.owner_id()),
             // A view may name a server that was deleted since.
-            Err(AccessError::NotFound | AccessError::Forbidden) => {}
+            Err(AccessError::NotFound | AccessError::Forbidden | AccessError::TokenNotAllowed) => {}
             Err(error @ AccessError::Store(_)) => return Err(error.into()),
         }
     }

@@ -246,7 +246,7 @@ async fn own(state: &State, caller: &Caller, ids: impl Iterator<Item = Uuid>) ->
     for id in ids {
         match state.accounts.access.server(caller, id, Action::See).await {
             Ok(access) => items.push(access.server_id()),
-            Err(AccessError::NotFound | AccessError::Forbidden) => {}
+            Err(AccessError::NotFound | AccessError::Forbidden | AccessError::TokenNotAllowed) => {}
             Err(error @ AccessError::Store(_)) => return Err(error.into()),
         }
     }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::auth::token::TokenKind;
 use crate::http::error::{ApiError, ErrorCode};
-use crate::http::extract::{Anyone, NoPath, Subject, bearer_token, find_caller};
+use crate::http::extract::{Anyone, NoPath, Subject, bearer_token, identify};
 use crate::http::path::API;
 use crate::http::refresh_cookie::{Jar, is_https, name_of};
 use crate::state::State;
@@ -60,8 +60,8 @@ impl Navigation {
     /// The login of the browser: by the token of the request, or by the cookie, which comes along only if a page of this
     /// service leads here.
     pub async fn login(&self, state: &State) -> Result<Option<Uuid>, ApiError> {
-        if let Some(token) = bearer_token(&self.request) {
-            return Ok(Some(find_caller(state, token).await?.0.login_id));
+        if bearer_token(&self.request).is_some() {
+            return Ok(Some(identify(state, &self.request).await?.login_id));
         }
         let site = self.request.headers().get("Sec-Fetch-Site").map(header::HeaderValue::as_bytes);
         if site.is_some_and(|site| site != b"same-origin" && site != b"none") {

@@ -59,6 +59,7 @@ fn tags() -> Value {
         { "name": "Logs", "description": "Logs of servers" },
         { "name": "Alerts", "description": "Thresholds, the alerts that they raise, and silences" },
         { "name": "API keys", "description": "The keys of agents" },
+        { "name": "Tokens", "description": "Tokens for programs" },
         { "name": "Audit", "description": "Who did what, and when" },
         { "name": "Notifications", "description": "Channels for alerts, and the messages sent on them" },
         { "name": "WebSockets", "description": "Agents and live dashboards" },

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::ByToken;
+
 /// The most bytes of an entry's detail.
 const MAX_DETAIL: usize = 2_048;
 
@@ -9,19 +11,22 @@ const MAX_DETAIL: usize = 2_048;
 /// other instances end the batches of a deleted account by their ids.
 const WHOLE: [&str; 2] = ["signed", "batches"];
 
+/// The field with the token that a program used.
+const TOKEN: &str = "token";
+
 /// The lengths, in characters, to which long texts are cut in turn until the detail fits.
 const CUTS: [usize; 6] = [1_024, 512, 256, 128, 64, 16];
 
-/// The detail as JSON. Long texts are cut where it would be too large.
-pub fn text(mut detail: Value) -> String {
-    if detail.is_null() {
-        return "{}".to_owned();
-    }
+/// The detail as JSON, with the token that was used. Long texts are cut where it would be too large.
+pub fn text(detail: Value, token: Option<&ByToken>) -> String {
+    let mut detail = if detail.is_null() { json!({}) } else { detail };
     let taken = |name: &str| detail.as_object_mut().and_then(|fields| fields.remove_entry(name));
     let whole: Vec<(String, Value)> = WHOLE.into_iter().filter_map(taken).collect();
     let mut bounded = shortened_to_fit(detail);
     if let Some(fields) = bounded.as_object_mut() {
         fields.extend(whole);
+        // Its name is short, and the entry must have it.
+        fields.extend(token.map(|ByToken { id, name }| (TOKEN.to_owned(), json!({ "id": id, "name": &**name }))));
     }
     bounded.to_string()
 }
@@ -56,13 +61,13 @@ mod tests {
 
     #[test]
     fn no_detail_is_an_empty_object() {
-        assert_eq!(text(Value::Null), "{}");
+        assert_eq!(text(Value::Null, None), "{}");
     }
 
     #[test]
     fn what_was_signed_is_never_cut() {
         let signed = json!({ "payload": "x".repeat(100_000), "signatures": [{ "type": "sshsig", "signature": "y" }] });
-        let detail = text(json!({ "command": "z".repeat(32_768), "signed": signed }));
+        let detail = text(json!({ "command": "z".repeat(32_768), "signed": signed }), None);
 
         let parsed: Value = serde_json::from_str(&detail).unwrap();
         assert_eq!(parsed["signed"], signed);
@@ -72,7 +77,7 @@ mod tests {
     #[test]
     fn the_batches_of_a_deleted_account_are_never_cut() {
         let batches: Vec<String> = (0..100).map(|number| format!("01936f2e-0000-7000-8000-{number:012}")).collect();
-        let detail = text(json!({ "username": "ada", "servers_to": "other", "batches": batches }));
+        let detail = text(json!({ "username": "ada", "servers_to": "other", "batches": batches }), None);
 
         let parsed: Value = serde_json::from_str(&detail).unwrap();
         assert_eq!(parsed, json!({ "username": "ada", "servers_to": "other", "batches": batches }));
@@ -80,13 +85,13 @@ mod tests {
 
     #[test]
     fn a_short_detail_stays_as_it_is() {
-        assert_eq!(text(json!({ "name": "web-1" })), r#"{"name":"web-1"}"#);
+        assert_eq!(text(json!({ "name": "web-1" }), None), r#"{"name":"web-1"}"#);
     }
 
     #[test]
     fn long_texts_are_cut_until_it_fits() {
         for command in ["x".repeat(32_768), "é\u{1}".repeat(10_000)] {
-            let detail = text(json!({ "command": command, "timeout": 60 }));
+            let detail = text(json!({ "command": command, "timeout": 60 }), None);
 
             assert!(detail.len() <= MAX_DETAIL, "{}", detail.len());
             let parsed: Value = serde_json::from_str(&detail).unwrap();
@@ -96,9 +101,23 @@ mod tests {
     }
 
     #[test]
+    fn a_token_is_named_whatever_is_cut() {
+        let token = ByToken { id: uuid::Uuid::nil(), name: "deploy".into() };
+        let name_of = |detail| {
+            let parsed: Value = serde_json::from_str(&text(detail, Some(&token))).unwrap();
+            parsed["token"]["name"].clone()
+        };
+
+        let many: Vec<u64> = (0..10_000).collect();
+        for detail in [Value::Null, json!({ "command": "x".repeat(32_768) }), json!({ "many": many })] {
+            assert_eq!(name_of(detail), "deploy");
+        }
+    }
+
+    #[test]
     fn a_detail_with_too_many_parts_is_left_out_and_says_so() {
         let many: Vec<u64> = (0..10_000).collect();
 
-        assert_eq!(text(json!({ "many": many })), r#"{"cut":true}"#);
+        assert_eq!(text(json!({ "many": many }), None), r#"{"cut":true}"#);
     }
 }

@@ -77,6 +77,10 @@ pub mod action {
     pub const API_KEY_CREATE: &str = "api_key.create";
     /// An API key was revoked.
     pub const API_KEY_REVOKE: &str = "api_key.revoke";
+    /// A token for a program was created.
+    pub const TOKEN_CREATE: &str = "token.create";
+    /// A token of a program was revoked.
+    pub const TOKEN_REVOKE: &str = "token.revoke";
     /// A command ran on a server.
     pub const COMMAND_RUN: &str = "command.run";
     /// A command was cancelled.
@@ -164,6 +168,15 @@ const SERVICE: &str = "the service";
 /// Longer targets and outcomes are cut; the service writes none.
 const MAX_TEXT: usize = 200;
 
+/// A token of a program, as entries name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ByToken {
+    /// The token.
+    pub id: Uuid,
+    /// Its name at this time.
+    pub name: Arc<str>,
+}
+
 /// The actor of an entry, and where they came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
@@ -173,6 +186,8 @@ pub struct Actor {
     pub username: Arc<str>,
     /// The sign-in that the user used.
     pub login_id: Option<Uuid>,
+    /// The token that a program used in place of a sign-in.
+    pub token: Option<ByToken>,
     /// The other end of the connection; empty when there was none.
     pub address: String,
 }
@@ -180,24 +195,32 @@ pub struct Actor {
 impl Actor {
     /// An operator on the service's own machine.
     pub fn command_line() -> Self {
-        Self { user_id: None, username: COMMAND_LINE.into(), login_id: None, address: String::new() }
+        Self::nobody(COMMAND_LINE, String::new())
     }
 
     /// The service itself, possibly because of a connection from `address`.
     pub fn service(address: impl Into<String>) -> Self {
-        Self { user_id: None, username: SERVICE.into(), login_id: None, address: address.into() }
+        Self::nobody(SERVICE, address.into())
     }
 
     /// A caller who claims to be this user and did not prove it.
     pub fn claiming(username: &str, address: impl Into<String>) -> Self {
-        Self { user_id: None, username: username.into(), login_id: None, address: address.into() }
+        Self::nobody(username, address.into())
+    }
+
+    /// Somebody with this name who has not proved to be a user.
+    fn nobody(name: &str, address: String) -> Self {
+        Self { user_id: None, username: name.into(), login_id: None, token: None, address }
     }
 }
 
 /// The form in which the agent logs who asks.
 impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} from {}", self.username, self.address)
+        match &self.token {
+            None => write!(f, "{} from {}", self.username, self.address),
+            Some(token) => write!(f, "{} by the token {} from {}", self.username, token.name, self.address),
+        }
     }
 }
 
@@ -301,7 +324,7 @@ impl Entry {
             server_name: self.server_name.or(server_name).map(|name| kept(&name)),
             target: self.target.map(|target| kept(&target)),
             outcome: kept(&self.outcome.text()),
-            detail: detail::text(self.detail),
+            detail: detail::text(self.detail, self.actor.token.as_ref()),
             hash: Vec::new(),
         };
         record.hash = chain::hash(&record, previous).to_vec();

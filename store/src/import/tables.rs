@@ -4,8 +4,8 @@
 use entity::{
     alert, alert_bucket, alert_count, alert_event, alert_threshold, api_key, audit_entry, audit_head, claim, clock,
     command, command_batch, external_identity, external_login, grant, history_block, history_journal, history_piece,
-    invitation, login, logout_token, notification, notification_channel, passkey, recovery_code, sample, series_help,
-    server, server_event, server_tag, silence, spent_challenge, team, team_member, totp, user, view,
+    invitation, login, logout_token, notification, notification_channel, passkey, program_token, recovery_code, sample,
+    series_help, server, server_event, server_tag, silence, spent_challenge, team, team_member, totp, user, view,
 };
 use sea_orm::sea_query::ColumnType;
 use sea_orm::{ColumnTrait, EntityTrait, IdenStatic, Iterable, PrimaryKeyToColumn};
@@ -115,6 +115,7 @@ pub(super) fn all() -> Vec<Table> {
         Table::of::<user::Entity>(Moved, SHORT),
         Table::of::<claim::Entity>(Moved, SHORT),
         Table::of::<login::Entity>(Moved, SHORT),
+        Table::of::<program_token::Entity>(Moved, SHORT),
         Table::of::<totp::Entity>(Moved, SHORT),
         Table::of::<recovery_code::Entity>(Moved, SHORT),
         Table::of::<passkey::Entity>(Moved, SHORT),

@@ -53,6 +53,17 @@ pub fn check(arguments: &[&str]) -> Result<(), String> {
     check_fields(&document, schema, &fields(&call, content_type)?).map_err(|fault| format!("{method} {path}: {fault}"))
 }
 
+/// The schema of what a GET of an address answers.
+pub fn answer_of(address: &str) -> Result<Value, String> {
+    let path = path_of(address)?;
+    let document = signalbox::http::openapi::document();
+    let operation = find(&document, &path, "get").ok_or(format!("openapi.json has no get {path}"))?;
+    let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
+    let pointer = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
+    let resolved = pointer.and_then(|pointer| document.pointer(pointer));
+    Ok(resolved.unwrap_or(schema).clone())
+}
+
 fn read<'a>(arguments: &[&'a str]) -> Result<Call<'a>, String> {
     let mut call = Call::default();
     let mut rest = arguments.iter().copied();

@@ -9,7 +9,7 @@ use signalbox_protocol::agent::TerminalSize;
 use tempfile::TempDir;
 
 use super::blocks::{Block, read, root};
-use super::calls::check_fields;
+use super::calls::{answer_of, check_fields};
 use super::commands;
 
 /// What a proxy's example says and the file that scripts/test-proxies tries does not: one instance instead of two.
@@ -70,8 +70,11 @@ fn of_json(document: &Value, line: &str) -> Result<(), String> {
     }
 }
 
-/// A configuration of Prometheus, or a part of the compose file.
+/// A configuration of Prometheus or Home Assistant, or a part of the compose file.
 pub fn yaml(block: &Block) -> Vec<String> {
+    if block.text.starts_with("rest:") {
+        return home_assistant(&block.text);
+    }
     if block.text.starts_with("scrape_configs:") {
         return promtool(&block.text).err().into_iter().collect();
     }
@@ -79,6 +82,27 @@ pub fn yaml(block: &Block) -> Vec<String> {
     let lines: Vec<&str> = tried.lines().map(str::trim).collect();
     let unknown = block.text.lines().map(str::trim).filter(|line| !lines.contains(line));
     unknown.map(|line| format!("packaging/compose/compose.yaml, which the tests try, has no line `{line}`")).collect()
+}
+
+/// Sensors of Home Assistant: whether the service has the addresses and the fields that they read.
+fn home_assistant(configuration: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut schema = Value::Null;
+    for line in configuration.lines() {
+        if let Some((_, address)) = line.split_once("resource: ") {
+            match answer_of(address.trim()) {
+                Ok(found) => schema = found,
+                Err(fault) => faults.push(fault),
+            }
+        }
+        for read in line.split("value_json.").skip(1) {
+            let field: String = read.chars().take_while(|next| next.is_alphanumeric() || *next == '_').collect();
+            if schema["properties"][&field].is_null() {
+                faults.push(format!("`{}` reads `{field}`, which the answer does not have", line.trim()));
+            }
+        }
+    }
+    faults
 }
 
 /// What Prometheus itself says of its configuration.

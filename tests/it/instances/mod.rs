@@ -17,6 +17,7 @@ mod import;
 mod load;
 mod lone;
 mod open_series;
+mod program_tokens;
 mod real;
 mod rolling;
 mod secured;

@@ -40,6 +40,8 @@ pub enum Object {
     Dashboard,
     SharedDashboard,
     Session,
+    /// Of a program.
+    Token,
     /// An account.
     User,
     /// Of the administrator.
@@ -99,6 +101,7 @@ impl Scene {
             Object::Dashboard => self.by_owner("/dashboards", dashboard(name, "nobody")).await,
             Object::SharedDashboard => self.by_owner("/dashboards", dashboard(name, "everyone")).await,
             Object::Session => self.session_of_owner().await,
+            Object::Token => self.by_owner("/tokens", json!({"name": name, "scope": {"all": true}})).await,
             Object::User => self.service.register(&name).await.id,
             Object::Invitation => {
                 let administrator = self.administrator.clone();

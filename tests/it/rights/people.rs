@@ -2,7 +2,7 @@
 
 use signalbox::auth::access::{Action, Right};
 
-use super::table::Needs;
+use super::table::{Line, Needs, Programs};
 use crate::support::Account;
 
 /// What somebody is for the service.
@@ -24,10 +24,22 @@ pub enum InTeam {
     No,
 }
 
-/// Somebody who calls the service. A token for programs will be one more of them.
+/// The token of a program.
+#[derive(Debug, Clone)]
+pub struct Program {
+    pub token: String,
+    /// Whether it is for all servers of its user.
+    pub is_for_all: bool,
+    /// What its role allows, wherever it is.
+    pub allows: Vec<Action>,
+    /// Whether its user owns the server.
+    pub is_of_owner: bool,
+}
+
+/// Somebody who calls the service.
 #[derive(Debug, Clone)]
 pub struct Person {
-    pub name: &'static str,
+    pub name: String,
     pub standing: Standing,
     /// The code of the refusal of somebody who is unknown.
     pub refusal: &'static str,
@@ -35,19 +47,26 @@ pub struct Person {
     pub may: Vec<Action>,
     pub in_team: InTeam,
     pub account: Option<Account>,
+    /// Calls in place of the account.
+    pub program: Option<Program>,
 }
 
 impl Person {
     /// An account that may do this.
-    pub fn new(name: &'static str, account: Account, may: &[Action]) -> Self {
+    pub fn new(name: impl Into<String>, account: Account, may: &[Action]) -> Self {
         Self {
-            name,
+            name: name.into(),
             standing: Standing::Known,
             refusal: "",
             may: may.to_vec(),
             in_team: InTeam::No,
             account: Some(account),
+            program: None,
         }
+    }
+
+    pub fn that_may(self, may: &[Action]) -> Self {
+        Self { may: may.to_vec(), ..self }
     }
 
     /// Whether they may do this to the server.
@@ -56,11 +75,12 @@ impl Person {
     }
 
     fn owns(&self) -> bool {
-        self.may(Action::Own)
+        self.may(Action::Own) || self.program.as_ref().is_some_and(|program| program.is_of_owner)
     }
 
     pub fn token(&self) -> Option<&str> {
-        self.account.as_ref().map(|account| account.token.as_str())
+        let of_account = self.account.as_ref().map(|account| account.token.as_str());
+        self.program.as_ref().map(|program| program.token.as_str()).or(of_account)
     }
 }
 
@@ -78,12 +98,32 @@ pub enum Outcome {
     Unknown,
     /// 403: they see it, but may not do this.
     Forbidden,
+    /// 403: its token is not for this.
+    TokenNotAllowed,
     /// 404: they may not know of it.
     NotFound,
 }
 
 /// What somebody gets who asks for this. The whole policy is here and in the two tables.
-pub fn expected(needs: Needs, person: &Person) -> Outcome {
+pub fn expected(line: &Line, person: &Person) -> Outcome {
+    let is_open = line.needs == Needs::Nothing || person.standing == Standing::Unknown;
+    let refused = person.program.as_ref().filter(|_| !is_open).and_then(|program| {
+        let allows = |action| program.is_for_all && program.allows.contains(&action);
+        match line.programs {
+            Programs::Servers => None,
+            Programs::Never => Some(Outcome::TokenNotAllowed),
+            Programs::Account(action) | Programs::Hidden(action) if allows(action) => None,
+            Programs::Account(_) => Some(Outcome::TokenNotAllowed),
+            Programs::Hidden(_) if program.is_for_all && program.is_of_owner => Some(Outcome::TokenNotAllowed),
+            Programs::Hidden(_) | Programs::Maker => Some(Outcome::NotFound),
+            Programs::Managed if person.may(Action::Manage) || allows(Action::Manage) => None,
+            Programs::Managed => Some(Outcome::TokenNotAllowed),
+        }
+    });
+    refused.unwrap_or_else(|| of_people(line.needs, person))
+}
+
+fn of_people(needs: Needs, person: &Person) -> Outcome {
     let unless = |refused: Outcome, is_allowed: bool| if is_allowed { Outcome::Done } else { refused };
     let is_administrator = person.standing == Standing::Administrator;
     match needs {

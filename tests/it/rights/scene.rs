@@ -8,12 +8,12 @@ use signalbox::auth::access::{Action, Right};
 use uuid::Uuid;
 
 use super::objects::Object;
-use super::people::{InTeam, Person, Standing, operator};
+use super::people::{InTeam, Person, Program, Standing, operator};
 use super::table::Line;
 use crate::support::alerts::{Alarms, Threshold};
 use crate::support::dashboard::{Dashboard, Pass};
 use crate::support::socket::Received;
-use crate::support::{Account, Client, TestService, uuid_of};
+use crate::support::{Account, Client, TestService, text_of, uuid_of};
 
 /// The tag that the server has.
 const TAG: &str = "shared";
@@ -65,7 +65,27 @@ enum To {
 }
 
 impl Scene {
-    pub async fn start() -> Self {
+    /// With people who have signed in.
+    pub async fn of_people() -> Self {
+        let mut scene = Self::start().await;
+        scene.gather().await;
+        scene.settle().await
+    }
+
+    /// With programs that have tokens of the owner, of every role and scope, and from this network and another one.
+    pub async fn of_programs() -> Self {
+        let mut scene = Self::start().await;
+        scene.gather_programs().await;
+        scene.settle().await
+    }
+
+    /// So that the list of silences is not empty.
+    async fn settle(mut self) -> Self {
+        self.object(Object::Silence, false).await;
+        self
+    }
+
+    async fn start() -> Self {
         let service = TestService::start_with(|config| config.quotas.grants = 10_000).await;
         // The first account is the administrator.
         let administrator = service.register("administrator").await;
@@ -87,10 +107,63 @@ impl Scene {
         };
         scene.use_server(&key).await;
         scene.tag(&[TAG, FORMER_TAG]).await;
-        scene.gather().await;
-        // So that its list is not empty.
-        scene.object(Object::Silence, false).await;
         scene
+    }
+
+    async fn gather_programs(&mut self) {
+        let member = self.team_member().await;
+        let scopes = [
+            ("all", json!({"all": true})),
+            ("its tag", json!({"tag": TAG})),
+            ("another tag", json!({"tag": "another"})),
+            ("its id", json!({"server_ids": [self.server_id]})),
+            ("another id", json!({"server_ids": [self.service.server(&self.owner, "web-9").await]})),
+        ];
+        let operator = operator(&Right::ALL);
+        let roles = [
+            ("viewer", vec![Action::See]),
+            ("responder", vec![Action::See, Action::Respond]),
+            ("operator", operator.clone()),
+            ("manager", [operator, vec![Action::Manage]].concat()),
+        ];
+        let mut people = Vec::new();
+        for (scope_name, scope) in &scopes {
+            let is_in_scope = !scope_name.contains("another");
+            for (role, allows) in &roles {
+                let token = json!({"role": role, "scope": scope, "networks": ["127.0.0.0/8"]});
+                let may = if is_in_scope { allows.as_slice() } else { &[] };
+                let name = format!("{role} for {scope_name}");
+                people.push(self.program(name, &self.owner, token, allows).await.that_may(may));
+            }
+            let (role, allows) = &roles[3];
+            let token = json!({"role": role, "scope": scope, "networks": ["192.0.2.0/24"]});
+            let name = format!("{role} for {scope_name} from elsewhere");
+            let elsewhere = self.program(name, &self.owner, token, allows).await;
+            people.push(Person { standing: Standing::Unknown, refusal: "token_invalid", ..elsewhere });
+        }
+        let some = super::people::operator(&[Right::Logs, Right::Containers]);
+        let token = json!({"role": "operator", "rights": ["logs", "containers"], "scope": {"all": true}});
+        people.push(self.program("operator of some".into(), &self.owner, token, &some).await.that_may(&some));
+        // The role of the token is more than its user has.
+        let (_, manager) = &roles[3];
+        let token = json!({"role": "manager", "scope": {"all": true}});
+        let account = member.account.clone().unwrap();
+        people.push(self.program("manager of a member".into(), &account, token, manager).await.that_may(&member.may));
+        self.people = people;
+    }
+
+    /// A program with a token of this account.
+    async fn program(&self, name: String, account: &Account, token: Value, allows: &[Action]) -> Person {
+        let mut body = json!({"name": name});
+        body.as_object_mut().unwrap().extend(token.as_object().unwrap().clone());
+        let made = self.client().post("/tokens").bearer(&account.token).json(body).expect(201).await;
+        let program = Program {
+            token: text_of(&made["token"]),
+            is_for_all: made["scope"]["all"] == true,
+            allows: allows.to_vec(),
+            is_of_owner: account.id == self.owner.id,
+        };
+        Person { program: Some(program), ..Person::new(name, account.clone(), &[]) }
     }
 
     /// A server that has sent a sample, raised an alert, run a command and lost its agent.
@@ -226,7 +299,7 @@ impl Scene {
     pub async fn ask(&mut self, line: &Line, person: &Person, is_used: bool) -> Told {
         let path = self.path(line, is_used).await;
         let mut token = person.token().map(str::to_owned);
-        if let (true, true, Some(account)) = (line.ends_session, is_used, &person.account) {
+        if let (true, true, Some(account), None) = (line.ends_session, is_used, &person.account, &person.program) {
             token = Some(self.service.sign_in(account).await.token);
         }
         if path.contains("/ws") {

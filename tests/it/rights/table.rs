@@ -35,6 +35,23 @@ pub enum Needs {
     Team,
 }
 
+/// What the token of a program must be besides: it never does more than its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Programs {
+    /// For the server, with a role for what the operation needs there.
+    Servers,
+    /// No token may.
+    Never,
+    /// For all servers, with a role for this: it is about the whole account.
+    Account(Action),
+    /// The same, and for narrower tokens it does not exist.
+    Hidden(Action),
+    /// For the server, with a role that manages it. To others it is not allowed.
+    Managed,
+    /// The one that made it, which no token of the table is.
+    Maker,
+}
+
 /// What follows the path of a call.
 type Query = &'static str;
 
@@ -45,6 +62,7 @@ pub struct Line {
     /// As in openapi.json.
     pub operation: &'static str,
     pub needs: Needs,
+    pub programs: Programs,
     /// With `$server` for the server.
     pub query: Query,
     /// What parameters of the path name, besides the server.
@@ -59,12 +77,26 @@ pub struct Line {
 
 fn on(operation: &'static str, needs: Needs) -> Line {
     let answer = (if operation.contains("/ws") { 101 } else { 200 }, "");
-    Line { operation, needs, query: "", object: Object::None, body: None, form: None, answer, ends_session: false }
+    Line {
+        operation,
+        needs,
+        programs: Programs::Servers,
+        query: "",
+        object: Object::None,
+        body: None,
+        form: None,
+        answer,
+        ends_session: false,
+    }
 }
 
 impl Line {
     fn of(self, object: Object) -> Self {
         Self { object, ..self }
+    }
+
+    fn programs(self, programs: Programs) -> Self {
+        Self { programs, ..self }
     }
 
     fn with(self, query: Query) -> Self {
@@ -97,7 +129,8 @@ fn away(line: Line) -> Line {
 }
 
 pub fn lines() -> Vec<Line> {
-    [servers(), observations(), uses(), alerts(), own_things(), people(), accounts(), public()]
+    let never = |lines: Vec<Line>| lines.into_iter().map(|line| line.programs(Programs::Never)).collect();
+    [servers(), observations(), uses(), alerts(), own_things(), never(people()), never(accounts()), public()]
         .into_iter()
         .flatten()
         .collect()
@@ -107,19 +140,20 @@ fn servers() -> Vec<Line> {
     vec![
         on("GET /api/v1/servers", Needs::Lists(See)),
         on("POST /api/v1/servers", Needs::Account)
+            .programs(Programs::Account(Manage))
             .json(|scene| json!({"name": scene.name(), "host": "192.0.2.20"}))
             .answers(201),
         on("GET /api/v1/servers/{id}", Needs::Server(See)),
         on("PUT /api/v1/servers/{id}", Needs::Server(Manage)).json(|_| json!({"description": "Rack 4"})),
         on("DELETE /api/v1/servers/{id}", Needs::Server(Own)).of(Object::Server),
-        on("GET /api/v1/servers/{id}/access", Needs::Server(See)),
+        on("GET /api/v1/servers/{id}/access", Needs::Server(See)).programs(Programs::Never),
         on("GET /api/v1/api-keys/me", Needs::Lists(Manage)),
         on("POST /api/v1/api-keys", Needs::Server(Manage))
             .json(|scene| json!({"server_id": scene.server_id, "name": "k"}))
             .answers(201),
         on("DELETE /api/v1/api-keys/{id}", Needs::Hidden(Manage)).of(Object::Key),
-        on("GET /api/v1/audit", Needs::Account),
-        on("GET /api/v1/audit", Needs::Lists(Manage)).with("?server_id=$server"),
+        on("GET /api/v1/audit", Needs::Account).programs(Programs::Account(Manage)),
+        on("GET /api/v1/audit", Needs::Lists(Manage)).programs(Programs::Managed).with("?server_id=$server"),
         on("GET /api/v1/audit", Needs::Administrator).with("?all=true"),
     ]
 }
@@ -182,8 +216,8 @@ fn uses() -> Vec<Line> {
             .json(|scene| json!({"server_ids": [scene.server_id], "command": "true"}))
             .answers(201),
         on("GET /api/v1/commands/batches", Needs::Account),
-        on("GET /api/v1/commands/batches/{id}", Needs::Mine).of(Object::Batch),
-        on("POST /api/v1/commands/batches/{id}/cancel", Needs::Mine).of(Object::Batch),
+        on("GET /api/v1/commands/batches/{id}", Needs::Mine).programs(Programs::Maker).of(Object::Batch),
+        on("POST /api/v1/commands/batches/{id}/cancel", Needs::Mine).programs(Programs::Maker).of(Object::Batch),
     ]
 }
 
@@ -216,32 +250,50 @@ fn alerts() -> Vec<Line> {
         on("POST /api/v1/alerts/thresholds", Needs::Server(Manage))
             .json(|scene| threshold(&json!({"server_id": scene.server_id})))
             .answers(201),
-        on("POST /api/v1/alerts/thresholds", Needs::Account).json(|_| threshold(&json!({"all": true}))).answers(201),
+        on("POST /api/v1/alerts/thresholds", Needs::Account)
+            .programs(Programs::Account(Manage))
+            .json(|_| threshold(&json!({"all": true})))
+            .answers(201),
         on("GET /api/v1/alerts/thresholds/{id}", Needs::Server(See)).of(Object::Threshold),
         on("PUT /api/v1/alerts/thresholds/{id}", Needs::Server(Manage))
             .of(Object::Threshold)
             .json(|_| json!({"threshold_value": 99.0})),
         on("DELETE /api/v1/alerts/thresholds/{id}", Needs::Server(Manage)).of(Object::Threshold),
-        on("DELETE /api/v1/alerts/thresholds/{id}", Needs::Mine).of(Object::ThresholdOfTag),
+        on("DELETE /api/v1/alerts/thresholds/{id}", Needs::Mine)
+            .programs(Programs::Hidden(Manage))
+            .of(Object::ThresholdOfTag),
         on("GET /api/v1/alerts/silences", Needs::Account),
         on("GET /api/v1/alerts/silences", Needs::Lists(See)).with("?server_id=$server"),
         on("POST /api/v1/alerts/silences", Needs::Server(Respond))
             .json(|scene| silence(&json!({"server_id": scene.server_id})))
             .answers(201),
-        on("POST /api/v1/alerts/silences", Needs::Account).json(|_| silence(&json!({"tag": "db"}))).answers(201),
+        on("POST /api/v1/alerts/silences", Needs::Account)
+            .programs(Programs::Account(Respond))
+            .json(|_| silence(&json!({"tag": "db"})))
+            .answers(201),
         on("GET /api/v1/alerts/silences/{id}", Needs::Server(See)).of(Object::Silence),
         on("PUT /api/v1/alerts/silences/{id}", Needs::Server(Respond))
             .of(Object::Silence)
             .json(|_| json!({"reason": "New fans"})),
         on("DELETE /api/v1/alerts/silences/{id}", Needs::Server(Respond)).of(Object::Silence),
-        on("DELETE /api/v1/alerts/silences/{id}", Needs::Mine).of(Object::SilenceOfTag),
+        on("DELETE /api/v1/alerts/silences/{id}", Needs::Mine)
+            .programs(Programs::Hidden(Respond))
+            .of(Object::SilenceOfTag),
     ]
 }
 
 const HOOK: &str = "https://hooks.invalid/signalbox";
 
-/// What belongs to an account, not to a server.
+/// What belongs to an account, not to a server. Tokens may read views and dashboards with any role, the rest managers alone.
 fn own_things() -> Vec<Line> {
+    let of_account = |line: Line| {
+        let is_view = line.operation.starts_with("GET") && !line.operation.contains("/notifications/");
+        line.programs(Programs::Account(if is_view { See } else { Manage }))
+    };
+    own_lines().into_iter().map(of_account).collect()
+}
+
+fn own_lines() -> Vec<Line> {
     vec![
         on("GET /api/v1/notifications/channels", Needs::Account),
         on("POST /api/v1/notifications/channels", Needs::Account)
@@ -321,6 +373,11 @@ fn accounts() -> Vec<Line> {
             .json(|_| json!({"current_password": "wrong", "new_password": PASSWORD}))
             .fails(400, "invalid_credentials"),
         on("GET /api/v1/auth/quotas", Needs::Myself),
+        on("GET /api/v1/tokens", Needs::Myself),
+        on("POST /api/v1/tokens", Needs::Myself)
+            .json(|_| json!({"name": "program", "scope": {"all": true}}))
+            .answers(201),
+        on("DELETE /api/v1/tokens/{id}", Needs::Mine).of(Object::Token),
         on("GET /api/v1/auth/sessions", Needs::Myself),
         on("DELETE /api/v1/auth/sessions/{id}", Needs::Mine).of(Object::Session),
         ends_session(on("POST /api/v1/auth/logout", Needs::Myself).json(|_| json!({}))),

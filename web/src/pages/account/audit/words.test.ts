@@ -22,6 +22,7 @@ function entry(action: string, more: Partial<AuditEntry> = {}): AuditEntry {
     server_name: null,
     target: null,
     outcome: 'ok',
+    token: null,
     detail: {},
     hash: '',
     ...more,

@@ -31,6 +31,7 @@ export const GROUPS: { prefix: string; label: () => string }[] = [
   { prefix: 'second_factor.', label: m.groupFactors },
   { prefix: 'server.', label: m.groupServer },
   { prefix: 'api_key.', label: m.groupKey },
+  { prefix: 'token.', label: m.groupToken },
   { prefix: 'command.', label: m.groupCommand },
   { prefix: 'batch.', label: m.groupBatch },
   { prefix: 'container.', label: m.groupContainer },
@@ -198,6 +199,11 @@ export function wordsOf(entry: AuditEntry): Words {
     case 'api_key': {
       const write = verb === 'create' ? m.createdKey : m.revokedKey;
       return withMore(write({ key: text(detail, 'name') ?? '', name }), text(detail, 'prefix'));
+    }
+    case 'token': {
+      const token = text(detail, 'name') ?? '';
+      const did = [verb === 'create' ? m.createdToken({ token }) : m.revokedToken({ token })];
+      return withMore(did, text(detail, 'prefix'));
     }
     case 'command':
       return commandWords(entry, name);
