@@ -71,6 +71,17 @@ impl Keygen {
         std::fs::read_to_string(self.0.path().join(format!("{name}.pub"))).unwrap().trim().to_owned()
     }
 
+    /// The file of a key.
+    pub fn path(&self, name: &str) -> std::path::PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// What it says the fingerprint of a key is.
+    pub fn fingerprint(&self, name: &str) -> String {
+        let output = Command::new("ssh-keygen").args(["-l", "-f"]).arg(self.path(name)).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().split(' ').nth(1).unwrap().to_owned()
+    }
+
     pub fn sign(&self, key: &str, namespace: &str, payload: &[u8]) -> String {
         let file = self.0.path().join("payload");
         _ = std::fs::remove_file(self.0.path().join("payload.sig"));
