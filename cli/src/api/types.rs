@@ -61,11 +61,14 @@ pub struct Command {
 pub struct Reason {
     pub code: String,
     pub detail: String,
+    /// Why signatures did not suffice.
+    pub reason: Option<String>,
 }
 
 impl From<Reason> for Failure {
     fn from(reason: Reason) -> Self {
-        Self::Refused(Refusal { status: 400, code: reason.code, detail: reason.detail })
+        let why = reason.reason.as_deref().and_then(signalbox_signing::Reason::of);
+        Self::Refused(Refusal { status: 400, code: reason.code, detail: reason.detail, reason: why })
     }
 }
 

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "../../../signing/tests/support/mod.rs"]
+mod keygen;
+
 mod alerts;
 mod containers;
 mod exec;
@@ -13,6 +16,8 @@ mod proxy;
 mod restart;
 mod servers;
 mod shell;
+mod sign;
+mod ssh_agent;
 mod support;
 mod terminal;
 mod tokens;
