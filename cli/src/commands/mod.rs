@@ -1,6 +1,7 @@
 //! One module per verb.
 
 pub mod alerts;
+pub mod browser;
 pub mod containers;
 pub mod context;
 pub mod exec;

@@ -50,7 +50,7 @@ struct Add {
     #[arg(long, value_name = "FILE", required = true)]
     token_file: PathBuf,
     #[arg(long, value_name = "ROLE", default_value = "viewer",
-        value_parser = ["viewer", "responder", "operator", "manager", "owner"])]
+        value_parser = ["viewer", "responder", "operator", "manager"])]
     role: String,
     /// A right of an operator (repeatable; none: all)
     #[arg(long = "right", value_name = "RIGHT", value_parser = ["containers", "commands", "logs", "terminal"])]
