@@ -113,9 +113,7 @@ fn signature_advice(reason: Reason, name: &str, action: Action<'_>, keys: &[Stri
              An agent that has just been installed refuses what began before its record: sign with --clock-skew 0s"
         ),
         Reason::Replayed => {
-            format!(
-                "{name} has already seen this signature, and each holds once: run it again, which signs again"
-            )
+            format!("{name} has already seen this signature, and each holds once: run it again, which signs again")
         }
         Reason::NotEnoughApprovals => format!(
             "{name} wants signatures of more people: repeat --sign, once for the key of each (a key of the ssh-agent: \

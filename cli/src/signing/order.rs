@@ -109,7 +109,9 @@ impl Order {
         match kind {
             Kind::Command => lines.push(line("command", command.as_deref().unwrap_or_default())),
             Kind::Container => lines.push(line("container", action.as_deref().unwrap_or_default())),
-            Kind::Terminal => lines.push(line("terminal", "everything that is typed, by whoever controls the service")),
+            Kind::Terminal => {
+                lines.push(line("terminal", "everything that is typed, also by anyone who controls the service"))
+            }
         }
         if let Some(hash) = stdin_sha256 {
             lines.push(line("input", &format!("{} bytes, SHA-256 {hash}", self.stdin_bytes)));
