@@ -10,6 +10,7 @@ mod containers;
 mod exec;
 mod login;
 mod logs;
+mod mcp;
 mod metrics;
 mod pages;
 mod proxy;
