@@ -79,7 +79,7 @@ impl Login {
             return Ok(Credential::Token { token: Token::parse(&prompt::read_secret(file)?)? });
         }
         if self.web {
-            return self.from_page().await;
+            return self.token_of_page().await;
         }
         if self.username.is_none() && !prompt::is_possible() {
             return Err(Failure::usage(
@@ -103,7 +103,7 @@ impl Login {
     }
 
     /// A token that the user makes in the web interface. Also for accounts that sign in at an identity provider or with a passkey.
-    async fn from_page(&self) -> Result<Credential, Failure> {
+    async fn token_of_page(&self) -> Result<Credential, Failure> {
         if !prompt::is_possible() {
             return Err(Failure::usage("nobody can be asked here: use --token-file"));
         }
