@@ -181,4 +181,8 @@ pub struct ProgramToken {
     pub last_used_address: Option<String>,
     #[serde(default)]
     pub scope: Value,
+    #[serde(default)]
+    pub rights: Vec<String>,
+    #[serde(default)]
+    pub networks: Vec<String>,
 }
