@@ -202,6 +202,17 @@ async fn a_passphrase_is_asked_on_the_terminal() {
     assert_eq!(terminal.ended().await, Some(0));
     assert!(!terminal.shown().contains("sesame"), "{}", terminal.shown());
 
+    let own = scene.site.command(&call);
+    let mut piped = Command::new("/bin/sh");
+    piped.env_clear().envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let script = "printf 'typed\\n' | \"$0\" exec -i --clock-skew 0s --sign \"$1\" web-1 -- 'cat; echo end-$((40+3))'";
+    let mut piped = Terminal::of(piped.args(["-c", script, env!("CARGO_BIN_EXE_signalboxctl"), &key]));
+    piped.until("Passphrase of").await;
+    piped.raw().await;
+    piped.enter("open sesame\r");
+    piped.until("typed\r\nend-43").await;
+    assert_eq!(piped.ended().await, Some(0));
+
     let mut wrong = Terminal::start(&scene.site, &call);
     for attempt in 1..=3 {
         wrong.until("Passphrase of ").await;
@@ -211,7 +222,7 @@ async fn a_passphrase_is_asked_on_the_terminal() {
         crate::support::eventually("it is refused", async || said().then_some(())).await;
     }
     assert_eq!(wrong.ended().await, Some(2));
-    assert_eq!(scene.kept().await.len(), 1);
+    assert_eq!(scene.kept().await.len(), 2);
 }
 
 #[tokio::test]
