@@ -247,7 +247,7 @@ fn a_fingerprint_is_what_ssh_keygen_says() {
     let keygen = Keygen::new();
     let line = keygen.generate("key", "ed25519", "");
 
-    assert_eq!(fingerprint(&support::key_bytes(&line)), keygen.fingerprint("key"));
+    assert_eq!(fingerprint(&support::key_bytes(&line)), keygen.fingerprint(&line));
 }
 
 /// The last part of an SSHSIG.

@@ -82,12 +82,12 @@ async fn every_kind_of_key_signs_what_openssh_verifies_and_agents_run() {
     let signers: Vec<(&str, &str)> = lines.iter().map(|line| ("ada", line.as_str())).collect();
     let _agent = scene.server("web-1", "web-1", &signers, "").await;
 
-    for (name, ..) in &named {
+    for ((name, ..), line) in named.iter().zip(&lines) {
         let outcome =
             scene.site.run(&from_now(&["exec", "--sign", &scene.key(name), "web-1", "--", "echo", name, "a  b"])).await;
 
         assert_ran(&outcome, &format!("{name} a  b\n"));
-        let fingerprint = scene.keygen.fingerprint(name);
+        let fingerprint = scene.keygen.fingerprint(line);
         let shown = format!(
             "Signing:\n  servers    web-1\n  command    echo {name} 'a  b'\n  timeout    60 s\n  valid      from "
         );
@@ -245,7 +245,7 @@ async fn the_ssh_agent_signs_with_the_key_that_is_named() {
     ssh_agent.add(&scene.keygen.path("rsa"));
     let many = exec("ssh-agent").await;
     many.refused(2, "the ssh-agent has 2 keys: name one by its fingerprint");
-    let fingerprint = scene.keygen.fingerprint("rsa");
+    let fingerprint = scene.keygen.fingerprint(&rsa);
     assert!(many.stderr.contains(&format!("  {fingerprint} test\n")), "{many:?}");
     assert_ran(&exec(&format!("ssh-agent:{fingerprint}")).await, "done\n");
     assert_ran(&exec(&format!("{}.pub", scene.key("ada"))).await, "done\n");
