@@ -38,6 +38,14 @@ pub struct Agent {
     #[serde(default)]
     pub capabilities: Vec<String>,
     pub conflict: Option<Value>,
+    pub signing: Option<Demands>,
+}
+
+/// What an agent asks of those who sign.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Demands {
+    /// What they call the server.
+    pub name: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]

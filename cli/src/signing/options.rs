@@ -54,7 +54,7 @@ pub struct Signing {
     /// (repeatable: servers may want several signers)
     #[arg(long = "sign", value_name = "KEYFILE|ssh-agent", help_heading = HEADING)]
     keys: Vec<KeySource>,
-    /// What the server's policy calls it; defaults to its name here
+    /// What the server's policy calls it; defaults to what its agent reported, otherwise to its name here
     #[arg(long = "as", value_name = "NAME", requires = "keys", help_heading = HEADING)]
     name: Option<String>,
     /// How long after signing it may begin
@@ -138,7 +138,7 @@ impl Signing {
         if let Some(name) = &self.name {
             return Ok(vec![name.clone()]);
         }
-        let names: Vec<String> = servers.servers.iter().map(|server| server.name.clone()).collect();
+        let names: Vec<String> = servers.servers.iter().map(name_of).collect();
         match names.iter().find(|name| clean(name) != **name) {
             // Nobody could see what they sign.
             Some(name) => Err(Failure::usage(format!(
@@ -148,6 +148,12 @@ impl Signing {
             None => Ok(names),
         }
     }
+}
+
+/// As its policy has it, if the service knows that; otherwise its name here. Both are the service's word.
+fn name_of(server: &Server) -> String {
+    let demands = server.agent.as_ref().and_then(|agent| agent.signing.as_ref());
+    demands.map_or(&server.name, |demands| &demands.name).clone()
 }
 
 impl KeySource {
@@ -181,5 +187,16 @@ mod tests {
         assert_eq!(parse("ssh-agent:SHA256:ab"), Ok(KeySource::Agent(Some("SHA256:ab".to_owned()))));
         assert_eq!(parse("./ssh-agent"), Ok(KeySource::File("./ssh-agent".into())));
         assert!(parse("ssh-agent:").is_err());
+    }
+
+    #[test]
+    fn a_server_is_called_what_its_policy_calls_it() {
+        let mut value = json!({"id": "019aa0b8-7d1c-7e3a-9c61-0d5f8f3f2b10", "name": "web-1", "host": "192.0.2.1", "status": "online",
+            "agent": {"version": "1", "hostname": "web", "os": "Debian", "kernel": "6", "arch": "x86_64", "cpu_count": 2}});
+        let name = |value: &Value| name_of(&serde_json::from_value(value.clone()).unwrap());
+
+        assert_eq!(name(&value), "web-1");
+        value["agent"]["signing"] = json!({"name": "web-1.example.com", "approvals": 2});
+        assert_eq!(name(&value), "web-1.example.com");
     }
 }
