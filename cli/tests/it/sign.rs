@@ -123,7 +123,7 @@ async fn refusals_say_what_to_do() {
     let stranger = exec(&["--sign", &eve_file], "web-1").await;
     let words = eve.rsplit_once(' ').unwrap().0;
     stranger.refused(1, &format!("restart the agent:\n  YOUR-NAME {words}\n"));
-    exec(&["--sign", &ada_file, "--sign", &ben_file], "db-1").await.refused(1, "sign with --as NAME");
+    exec(&["--sign", &ada_file, "--sign", &ben_file, "--as", "db-1"], "db-1").await.refused(1, "sign with --as NAME");
     let alone = exec(&["--sign", &ada_file, "--as", "database"], "db-1").await;
     alone.refused(1, "1 of 2 signers have signed");
     assert!(alone.stderr.contains("repeat --sign"), "{alone:?}");
