@@ -128,7 +128,11 @@ pub fn explained(failure: Failure, server: &Server, action: Action<'_>, service:
     let name = clean(&server.name);
     // A socket's error has no reason.
     let asks = action.needs_signature(server);
-    let reason = refusal.reason.or_else(|| (asks && keys.is_empty()).then_some(Reason::NotSigned));
+    // Neither has the record of a command that was refused before its socket opened.
+    let reason = refusal.reason.or_else(|| match keys {
+        [] => asks.then_some(Reason::NotSigned),
+        _ => Reason::in_words(&refusal.detail),
+    });
     let detail = match (refusal.status, refusal.code.as_str()) {
         (_, "agent_refused") if let Some(reason) = reason => {
             format!("{name}: {}.\n{}", clean(&refusal.detail), signature_advice(reason, &name, action, keys))
