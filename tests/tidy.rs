@@ -61,6 +61,8 @@ const PURE: &[&str] = &[
     "cli/src/commands/top/model",
     "cli/src/output/spark",
     "cli/src/output/table",
+    "cli/src/signing/order",
+    "cli/src/signing/rsa",
     "src/demo/cast",
     "src/demo/containers",
     "src/demo/course",

@@ -10,6 +10,7 @@ use crate::commands::context::ContextCommand;
 use crate::commands::exec::Exec;
 use crate::commands::login::Login;
 use crate::commands::logs::Logs;
+use crate::commands::mcp::Mcp;
 use crate::commands::metrics::Metrics;
 use crate::commands::pages::{Completions, Man};
 use crate::commands::servers::Servers;
@@ -71,6 +72,7 @@ pub enum Verb {
     Alerts(Alerts),
     Metrics(Metrics),
     Tokens(Tokens),
+    Mcp(Mcp),
     Completions(Completions),
     Man(Man),
 }

@@ -4,6 +4,7 @@ use std::io;
 
 use serde::Deserialize;
 use serde_json::Value;
+use signalbox_signing::Reason;
 
 /// Why the program ends without success.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +35,8 @@ pub struct Refusal {
     pub status: u16,
     pub code: String,
     pub detail: String,
+    /// Why signatures did not suffice.
+    pub reason: Option<Reason>,
 }
 
 impl std::fmt::Display for Refusal {
@@ -48,6 +51,7 @@ struct ErrorBody {
     detail: Value,
     #[serde(default)]
     code: String,
+    reason: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -111,9 +115,13 @@ impl Refusal {
     /// From the body of an answer, which may be that of a proxy.
     pub fn of(status: u16, body: &[u8]) -> Self {
         match serde_json::from_slice::<ErrorBody>(body) {
-            Ok(body) => Self { status, code: body.code, detail: detail_of(body.detail) },
+            Ok(body) => {
+                let reason = body.reason.as_deref().and_then(Reason::of);
+                Self { status, code: body.code, detail: detail_of(body.detail), reason }
+            }
             Err(_) => {
-                Self { status, code: String::new(), detail: format!("the service answered with status {status}") }
+                let detail = format!("the service answered with status {status}");
+                Self { status, code: String::new(), detail, reason: None }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! `signalboxctl`: the service from the command line.
 //!
 //! The path of a call: [`cli`] reads the arguments, [`context`] finds the service and the token, [`api`] asks, one module of
-//! [`commands`] per verb says what, and [`output`] prints. The program speaks the public API and nothing else, so it works with any
+//! [`commands`] per verb says what, and [`output`] prints. [`signing`] signs for servers that ask for it. The program speaks the public API and nothing else, so it works with any
 //! service of which somebody has an account or a token.
 //!
 //! Everything that the service sends may come from a managed server, and so from anyone who controls it: what goes to a terminal passes
@@ -13,6 +13,7 @@ pub mod commands;
 pub mod context;
 pub mod error;
 pub mod output;
+pub mod signing;
 
 use std::process::ExitCode;
 

@@ -72,6 +72,17 @@ impl Reason {
         Self::ALL.into_iter().find(|reason| reason.name() == name)
     }
 
+    /// The reason that the words of a refusal by [`Terms::permit`] give, for those who have the words alone.
+    pub fn in_words(detail: &str) -> Option<Self> {
+        let words = [
+            ("signers have signed", Self::NotEnoughApprovals),
+            ("no signature is by a signer", Self::UnknownSigner),
+            ("the signed payload is for other servers", Self::WrongServer),
+            ("and the server's time is", Self::Expired),
+        ];
+        words.into_iter().find(|(words, _)| detail.contains(words)).map(|(_, reason)| reason)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::NotSigned => "not_signed",

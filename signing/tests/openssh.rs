@@ -11,7 +11,7 @@ use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
 };
 use signalbox_protocol::signed::Signature;
-use signalbox_signing::ssh::{SshError, SshSignature};
+use signalbox_signing::ssh::{Reader, SshError, SshSignature, fingerprint, to_sign};
 use signalbox_signing::{NAMESPACE, Signers, signers_of};
 use support::{Keygen, PAYLOAD, armored, blob, now, signed, string};
 
@@ -224,4 +224,34 @@ fn openssh_and_we_agree_about_files_of_signers() {
         accepted += usize::from(ours);
     }
     assert_eq!(accepted, 6);
+}
+
+#[test]
+fn a_signature_is_written_as_openssh_writes_it() {
+    for (kind, bits) in KINDS {
+        let keygen = Keygen::new();
+        keygen.generate("key", kind, bits);
+        let text = keygen.sign("key", NAMESPACE, PAYLOAD);
+        let read = SshSignature::parse(&text).unwrap();
+
+        let raw = raw_signature(&blob(&text));
+        let written = SshSignature::new(read.public_key().to_vec(), NAMESPACE, raw).to_text().unwrap();
+
+        assert_eq!(written, text, "{kind} {bits}");
+    }
+    assert_eq!(to_sign(NAMESPACE, PAYLOAD).unwrap(), message(PAYLOAD));
+}
+
+#[test]
+fn a_fingerprint_is_what_ssh_keygen_says() {
+    let keygen = Keygen::new();
+    let line = keygen.generate("key", "ed25519", "");
+
+    assert_eq!(fingerprint(&support::key_bytes(&line)), keygen.fingerprint(&line));
+}
+
+/// The last part of an SSHSIG.
+fn raw_signature(blob: &[u8]) -> Vec<u8> {
+    let mut reader = Reader::new(&blob[10..]);
+    (0..5).map(|_| reader.string().unwrap().to_vec()).last().unwrap()
 }

@@ -69,7 +69,12 @@ impl Cast {
         let signatures = keys.iter().map(|key| sshsig(self.keygen.sign(key, NAMESPACE, payload)));
         let signed = signed(payload, signatures.collect());
         let terms = Terms { name: "web-1", signers: &self.signers, approvals };
-        terms.permit(&signed, asked, time).map(|_| ()).map_err(|refusal| refusal.reason)
+        let permitted = terms.permit(&signed, asked, time);
+        permitted.map(|_| ()).map_err(|refusal| {
+            let in_words = Reason::in_words(&refusal.detail);
+            assert_eq!(in_words.unwrap_or(Reason::NotSigned), refusal.reason, "{}", refusal.detail);
+            refusal.reason
+        })
     }
 }
 

@@ -11,6 +11,8 @@ use crate::context::ServiceUrl;
 use crate::error::{Failure, Refusal};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The service closes a connection after 5 s without a request. One that is sent at that moment would fail.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// Beyond the 90 s after which the service answers whatever it has.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(100);
 /// The largest answers are those of histories and batches of a thousand servers, of some MiB.
@@ -27,6 +29,7 @@ pub fn client(url: &ServiceUrl, ca_file: Option<&Path>) -> Result<Client, Failur
         // WebSockets begin as HTTP/1.1.
         .http1_only()
         .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT)
         // A redirection would take the token elsewhere.
         .redirect(redirect::Policy::none())
         .user_agent(concat!("signalboxctl/", env!("CARGO_PKG_VERSION")));

@@ -63,7 +63,7 @@ impl Api {
         let advice = match (refusal.status, refusal.code.as_str()) {
             (401, _) if self.target.name.is_none() => "check SIGNALBOX_TOKEN".to_owned(),
             (401, _) => format!("sign in again with `signalboxctl login {url}`"),
-            (403, "token_not_allowed") => "this needs a login, which a token is not".to_owned(),
+            (403, "token_not_allowed") => format!("`signalboxctl login {url}` signs in with your account"),
             (403, "step_up_required" | "second_factor_required") => {
                 format!("prove who you are with `signalboxctl login {url}`")
             }

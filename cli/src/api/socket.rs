@@ -170,7 +170,7 @@ async fn connect(
 fn no_websockets(status: u16) -> Failure {
     let detail =
         "no WebSocket was opened: a proxy between here and the service does not pass them on (over HTTPS most do)";
-    Failure::Refused(Refusal { status, code: String::new(), detail: detail.to_owned() })
+    Failure::Refused(Refusal { status, code: String::new(), detail: detail.to_owned(), reason: None })
 }
 
 fn lost() -> End {

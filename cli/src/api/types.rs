@@ -38,6 +38,14 @@ pub struct Agent {
     #[serde(default)]
     pub capabilities: Vec<String>,
     pub conflict: Option<Value>,
+    pub signing: Option<Demands>,
+}
+
+/// What an agent asks of those who sign.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Demands {
+    /// What they call the server.
+    pub name: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -61,11 +69,14 @@ pub struct Command {
 pub struct Reason {
     pub code: String,
     pub detail: String,
+    /// Why signatures did not suffice.
+    pub reason: Option<String>,
 }
 
 impl From<Reason> for Failure {
     fn from(reason: Reason) -> Self {
-        Self::Refused(Refusal { status: 400, code: reason.code, detail: reason.detail })
+        let why = reason.reason.as_deref().and_then(signalbox_signing::Reason::of);
+        Self::Refused(Refusal { status: 400, code: reason.code, detail: reason.detail, reason: why })
     }
 }
 
@@ -178,4 +189,8 @@ pub struct ProgramToken {
     pub last_used_address: Option<String>,
     #[serde(default)]
     pub scope: Value,
+    #[serde(default)]
+    pub rights: Vec<String>,
+    #[serde(default)]
+    pub networks: Vec<String>,
 }

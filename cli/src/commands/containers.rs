@@ -1,7 +1,7 @@
 //! Containers of a server.
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Call;
 use super::refused::{Action, explained};
@@ -11,6 +11,8 @@ use crate::error::Failure;
 use crate::output::table::{Cell, Table};
 use crate::output::text::clean;
 use crate::output::{self, Format};
+use crate::signing::options::{Servers, Signing};
+use crate::signing::order::Subject;
 
 /// List, start, stop and restart containers
 #[derive(Debug, Args)]
@@ -35,6 +37,8 @@ enum Verb {
         /// Names or ids
         #[arg(value_name = "CONTAINER", required = true)]
         containers: Vec<String>,
+        #[command(flatten)]
+        signing: Signing,
     },
     /// Stop containers
     Stop(Ending),
@@ -50,6 +54,19 @@ struct Ending {
     /// Seconds that a container may take before it is killed
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(0..=300))]
     timeout: Option<u32>,
+    #[command(flatten)]
+    signing: Signing,
+}
+
+/// An action on a server's containers.
+struct Acting<'a> {
+    call: &'a Call,
+    server: &'a Server,
+    /// What the user called it.
+    typed: &'a str,
+    verb: &'static str,
+    timeout: Option<u32>,
+    signing: &'a Signing,
 }
 
 /// Docker shows as much of an id.
@@ -58,19 +75,22 @@ const SHORT_ID: usize = 12;
 impl Containers {
     pub async fn run(self, call: &Call) -> Result<(), Failure> {
         let server = call.api.server(&self.server).await?;
-        match self.verb.unwrap_or(Verb::Ls { running: false }) {
-            Verb::Ls { running } => list(call, &server, running).await,
-            Verb::Start { containers } => act(call, &server, "start", &containers, None).await,
-            Verb::Stop(ending) => act(call, &server, "stop", &ending.containers, ending.timeout).await,
-            Verb::Restart(ending) => act(call, &server, "restart", &ending.containers, ending.timeout).await,
-        }
+        let (verb, ending) = match self.verb.unwrap_or(Verb::Ls { running: false }) {
+            Verb::Ls { running } => return list(call, &server, running).await,
+            Verb::Start { containers, signing } => ("start", Ending { containers, timeout: None, signing }),
+            Verb::Stop(ending) => ("stop", ending),
+            Verb::Restart(ending) => ("restart", ending),
+        };
+        let Ending { containers, timeout, signing } = &ending;
+        Acting { call, server: &server, typed: &self.server, verb, timeout: *timeout, signing }.all(containers).await
     }
 }
 
 async fn list(call: &Call, server: &Server, only_running: bool) -> Result<(), Failure> {
     let query = [("all", (!only_running).to_string())];
     let answer = call.api.get(&format!("/docker/{}/containers", server.id), &query).await;
-    let answer = answer.map_err(|failure| explained(failure, server, Action::SeeContainers, &call.api.service()))?;
+    let answer =
+        answer.map_err(|failure| explained(failure, server, Action::SeeContainers, &call.api.service(), &[]))?;
     let values: Vec<Value> = parsed(answer)?;
     let mut table = Table::new(["NAME", "STATE", "STATUS", "IMAGE", "ID"]);
     for value in &values {
@@ -87,37 +107,47 @@ async fn list(call: &Call, server: &Server, only_running: bool) -> Result<(), Fa
     call.out.list(&table, &values)
 }
 
-/// One after the other: the first that fails is named, and the others still have their turn.
-async fn act(
-    call: &Call,
-    server: &Server,
-    verb: &str,
-    containers: &[String],
-    timeout: Option<u32>,
-) -> Result<(), Failure> {
-    call.out.expect_no_csv()?;
-    let query: Vec<_> = timeout.map(|seconds| ("timeout_seconds", seconds.to_string())).into_iter().collect();
-    let mut last = Ok(());
-    for name in containers {
-        let path = format!("/docker/{}/containers/{}/{verb}", server.id, segment(name));
-        match call.api.act(&path, &query).await {
-            Ok(value) => {
-                let acted: Acted = parsed(value.clone())?;
-                match call.out.format {
-                    Format::Json => call.out.json_line(&value)?,
-                    Format::Table | Format::Csv => {
-                        let id: String = acted.container_id.chars().take(SHORT_ID).collect();
-                        call.out.line(&format!("{} ({id}) is {}.", clean(name), clean(&acted.state)))?;
+impl Acting<'_> {
+    /// One after the other: the first that fails is named, and the others still have their turn.
+    async fn all(&self, containers: &[String]) -> Result<(), Failure> {
+        self.call.out.expect_no_csv()?;
+        self.signing.check(false)?;
+        let mut last = Ok(());
+        for name in containers {
+            match self.one(name).await {
+                Ok(value) => {
+                    let acted: Acted = parsed(value.clone())?;
+                    match self.call.out.format {
+                        Format::Json => self.call.out.json_line(&value)?,
+                        Format::Table | Format::Csv => {
+                            let id: String = acted.container_id.chars().take(SHORT_ID).collect();
+                            self.call.out.line(&format!("{} ({id}) is {}.", clean(name), clean(&acted.state)))?;
+                        }
+                    }
+                }
+                Err(failure) => {
+                    if let Err(earlier) = std::mem::replace(&mut last, Err(failure)) {
+                        output::complain(&earlier.to_string());
                     }
                 }
             }
-            Err(failure) => {
-                let failure = explained(failure, server, Action::ControlContainers, &call.api.service());
-                if let Err(earlier) = std::mem::replace(&mut last, Err(failure)) {
-                    output::complain(&earlier.to_string());
-                }
-            }
         }
+        last
     }
-    last
+
+    async fn one(&self, name: &str) -> Result<Value, Failure> {
+        let Self { call, server, verb, timeout, .. } = self;
+        let action = format!("{verb} {name}");
+        let servers = Servers { servers: std::slice::from_ref(server), typed: Some(self.typed) };
+        let subject = Subject::Container { action: &action, timeout_seconds: *timeout };
+        let signed = self.signing.sign(&servers, subject).await?;
+        let seconds = timeout.map(|seconds| format!("?timeout_seconds={seconds}")).unwrap_or_default();
+        let path = format!("/docker/{}/containers/{}/{verb}{seconds}", server.id, segment(name));
+        let answer = match &signed.value {
+            Some(value) => call.api.post(&path, &json!({"signed": value})).await,
+            None => call.api.act(&path, &[]).await,
+        };
+        answer
+            .map_err(|failure| explained(failure, server, Action::ControlContainers, &call.api.service(), &signed.keys))
+    }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use reqwest::Client;
 use serde_json::json;
 
-use super::prompt;
+use super::{browser, prompt};
 use crate::api::renewal::TokenPair;
 use crate::api::{Api, http};
 use crate::cli::Options;
@@ -14,10 +14,13 @@ use crate::context::{Context, Credential, ServiceUrl, Store, Target, Token};
 use crate::error::Failure;
 use crate::output::{self, Out};
 
+/// Where the web interface makes tokens.
+const TOKENS_PAGE: &str = "/account/tokens";
+
 /// Sign in to a service and make it the current context
 ///
 /// With a token for programs, or with user name and password: the program then keeps a login that it renews. Without an option it
-/// asks. Tokens are kept in a file that only you can read.
+/// asks. --web is for accounts without a password. Tokens are kept in a file that only you can read.
 #[derive(Debug, Args)]
 pub struct Login {
     /// The address of the service, such as https://signalbox.example.com
@@ -26,6 +29,9 @@ pub struct Login {
     /// The name of the context; defaults to the host
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Open the page of the service that makes tokens, and ask for the token
+    #[arg(long, conflicts_with_all = ["token_file", "username"])]
+    web: bool,
     /// A file with a token; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "username")]
     token_file: Option<PathBuf>,
@@ -72,6 +78,9 @@ impl Login {
         if let Some(file) = &self.token_file {
             return Ok(Credential::Token { token: Token::parse(&prompt::read_secret(file)?)? });
         }
+        if self.web {
+            return self.token_of_page().await;
+        }
         if self.username.is_none() && !prompt::is_possible() {
             return Err(Failure::usage(
                 "nobody can be asked here: use --token-file, or --username with --password-file",
@@ -93,6 +102,19 @@ impl Login {
         Ok(Credential::Login { username, access_token: pair.access_token, refresh_token: pair.refresh_token })
     }
 
+    /// A token that the user makes in the web interface. Also for accounts that sign in at an identity provider or with a passkey.
+    async fn token_of_page(&self) -> Result<Credential, Failure> {
+        if !prompt::is_possible() {
+            return Err(Failure::usage("nobody can be asked here: use --token-file"));
+        }
+        let address = format!("{}{TOKENS_PAGE}", self.url);
+        output::note(&format!("Make a token for this machine on this page, and paste it here:\n  {address}"));
+        if !browser::open(&address) {
+            output::note("No browser could be opened: open the page yourself.");
+        }
+        Ok(Credential::Token { token: Token::parse(&prompt::ask_secret("Token").await?)? })
+    }
+
     /// Asks for a code only if the account needs one.
     async fn sign_in(&self, client: &Client, username: &str, password: &str) -> Result<TokenPair, Failure> {
         match self.attempt(client, username, password, self.otp.as_deref()).await {
@@ -104,7 +126,7 @@ impl Login {
                 Err(Failure::usage("this account needs a code of its authenticator app: add --otp"))
             }
             Err(failure) if failure.code() == "password_login_off" => Err(Failure::failed(
-                "this service does not let you sign in with a password: make a token in the web interface and use --token-file",
+                "this service does not let you sign in with a password: make a token in the web interface with --web",
             )),
             outcome => outcome,
         }

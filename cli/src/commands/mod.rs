@@ -1,6 +1,7 @@
 //! One module per verb.
 
 pub mod alerts;
+pub mod browser;
 pub mod containers;
 pub mod context;
 pub mod exec;
@@ -8,6 +9,7 @@ pub mod files;
 pub mod interrupts;
 pub mod login;
 pub mod logs;
+pub mod mcp;
 pub mod metrics;
 pub mod pages;
 pub mod prompt;
@@ -55,6 +57,7 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Containers(containers) => containers.run(&Call::new(cli.options)?).await,
         Verb::Alerts(alerts) => alerts.run(&Call::new(cli.options)?).await,
         Verb::Metrics(metrics) => metrics.run(&Call::new(cli.options)?).await,
+        Verb::Mcp(mcp) => mcp.run(&Call::new(cli.options)?).await,
         Verb::Tokens(tokens) => tokens.run(&Call::new(cli.options)?).await,
     }
 }

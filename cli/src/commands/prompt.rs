@@ -18,6 +18,21 @@ pub fn is_possible() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
+/// Whether somebody can type a secret: that goes past standard input, which may be something else.
+pub fn can_ask_secret() -> bool {
+    io::stderr().is_terminal() && (io::stdin().is_terminal() || has_terminal())
+}
+
+#[cfg(unix)]
+fn has_terminal() -> bool {
+    fs::File::open("/dev/tty").is_ok()
+}
+
+#[cfg(not(unix))]
+fn has_terminal() -> bool {
+    false
+}
+
 /// A line that the terminal shows.
 pub async fn ask(question: &str) -> Result<String, Failure> {
     let question = question.to_owned();

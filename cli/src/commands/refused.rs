@@ -1,5 +1,7 @@
 //! What to do when a server's agent or the service refuses: the person who reads it is not at the server.
 
+use signalbox_signing::Reason;
+
 use crate::api::types::Server;
 use crate::error::{Failure, Refusal};
 use crate::output::text::{clean, shell_word};
@@ -41,6 +43,36 @@ impl Action<'_> {
         }
     }
 
+    /// What the agent reports if its policy asks for signatures of this.
+    fn signed_capability(self) -> Option<&'static str> {
+        match self {
+            Self::Commands => Some("commands_signed"),
+            Self::Terminal => Some("terminal_signed"),
+            Self::ControlContainers => Some("docker_signed"),
+            Self::Log | Self::LogFile(_) | Self::SeeContainers => None,
+        }
+    }
+
+    /// Whether the server's policy asks for signatures of this, as its agent reported.
+    pub fn needs_signature(self, server: &Server) -> bool {
+        let capabilities = server.agent.iter().flat_map(|agent| &agent.capabilities);
+        self.signed_capability().is_some_and(|needed| capabilities.into_iter().any(|known| known == needed))
+    }
+
+    /// The same call, signed.
+    fn signed_call(self, server: &str) -> String {
+        let server = shell_word(server);
+        match self {
+            Self::Terminal => format!("signalboxctl shell --sign ~/.ssh/id_ed25519 {server}"),
+            Self::SeeContainers | Self::ControlContainers => {
+                format!("signalboxctl containers {server} restart CONTAINER --sign ~/.ssh/id_ed25519")
+            }
+            Self::Commands | Self::Log | Self::LogFile(_) => {
+                format!("signalboxctl exec --sign ~/.ssh/id_ed25519 {server} -- COMMAND")
+            }
+        }
+    }
+
     /// What else to know before one runs it.
     fn caution(self) -> &'static str {
         match self {
@@ -60,11 +92,53 @@ impl Action<'_> {
     }
 }
 
-/// The failure with what to do about it.
-pub fn explained(failure: Failure, server: &Server, action: Action<'_>, service: &str) -> Failure {
+/// What to do where a signature is missing or did not suffice. `keys` signed.
+fn signature_advice(reason: Reason, name: &str, action: Action<'_>, keys: &[String]) -> String {
+    match reason {
+        Reason::NotSigned => format!("{name} asks for signatures. Sign: {}", action.signed_call(name)),
+        Reason::UnknownSigner => {
+            let lines: Vec<String> = keys.iter().map(|key| format!("  YOUR-NAME {key}")).collect();
+            format!(
+                "{name} counts no signature of this key. Its owner can add a line to the file of signers that the policy names, and \
+                 restart the agent:\n{}",
+                lines.join("\n")
+            )
+        }
+        Reason::WrongServer => format!(
+            "the policy of {name} has another `name` for this server (`signalbox-agent check-policy` there says it): sign with \
+             --as NAME"
+        ),
+        Reason::Expired => format!(
+            "the signature does not hold on {name} now: compare the clocks of both machines, or sign for longer with --valid-for. \
+             An agent that has just been installed refuses what began before its record: sign with --clock-skew 0s"
+        ),
+        Reason::Replayed => {
+            format!("{name} has already seen this signature, and each holds once: run it again, which signs again")
+        }
+        Reason::NotEnoughApprovals => format!(
+            "{name} wants signatures of more people: repeat --sign, once for the key of each (a key of the ssh-agent: \
+             --sign ssh-agent:SHA256:...)"
+        ),
+    }
+}
+
+/// The failure with what to do about it. `keys` are those that signed, none where nothing was.
+pub fn explained(failure: Failure, server: &Server, action: Action<'_>, service: &str, keys: &[String]) -> Failure {
     let Failure::Refused(refusal) = failure else { return failure };
     let name = clean(&server.name);
+    // A socket's error has no reason.
+    let asks = action.needs_signature(server);
+    // Neither has the record of a command that was refused before its socket opened.
+    let reason = refusal.reason.or_else(|| match keys {
+        [] => asks.then_some(Reason::NotSigned),
+        _ => Reason::in_words(&refusal.detail),
+    });
     let detail = match (refusal.status, refusal.code.as_str()) {
+        (_, "agent_refused") if let Some(reason) = reason => {
+            format!("{name}: {}.\n{}", clean(&refusal.detail), signature_advice(reason, &name, action, keys))
+        }
+        // What the agent or the service says about the signature.
+        (_, "agent_refused") if asks || !keys.is_empty() => format!("{name}: {}", clean(&refusal.detail)),
         (_, "agent_refused" | "path_not_allowed") => format!(
             "{name}'s agent does not {}. On {name}, run:\n  curl -fsSL {service}/install.sh | sudo sh -s -- {}\nAn agent that \
              was started by hand takes the same options.{}",
@@ -103,8 +177,8 @@ mod tests {
         let server = json!({"id": "019aa0b8-7d1c-7e3a-9c61-0d5f8f3f2b10", "name": "web-1", "host": "192.0.2.1",
             "status": "offline", "owner": {"username": "ada"}});
         let server: Server = serde_json::from_value(server).unwrap();
-        let refusal = Refusal { status, code: code.to_owned(), detail: "no".to_owned() };
-        explained(Failure::Refused(refusal), &server, action, "https://a.example").to_string()
+        let refusal = Refusal { status, code: code.to_owned(), detail: "no".to_owned(), reason: None };
+        explained(Failure::Refused(refusal), &server, action, "https://a.example", &[]).to_string()
     }
 
     #[test]

@@ -50,7 +50,7 @@ struct Add {
     #[arg(long, value_name = "FILE", required = true)]
     token_file: PathBuf,
     #[arg(long, value_name = "ROLE", default_value = "viewer",
-        value_parser = ["viewer", "responder", "operator", "manager", "owner"])]
+        value_parser = ["viewer", "responder", "operator", "manager"])]
     role: String,
     /// A right of an operator (repeatable; none: all)
     #[arg(long = "right", value_name = "RIGHT", value_parser = ["containers", "commands", "logs", "terminal"])]
@@ -81,13 +81,15 @@ impl Tokens {
 
 async fn list(call: &Call) -> Result<(), Failure> {
     let values = call.api.list("/tokens", &[]).await?;
-    let mut table = Table::new(["NAME", "ROLE", "SERVERS", "EXPIRES", "LAST USED", "FROM", "PREFIX", "ID"]);
+    let mut table = Table::new(["NAME", "ROLE", "SERVERS", "NETWORKS", "EXPIRES", "LAST USED", "FROM", "PREFIX", "ID"]);
     for value in &values {
         let token: ProgramToken = parsed(value.clone())?;
+        let role = role_words(&token);
         table.row([
             token.name.into(),
-            token.role.into(),
+            role.into(),
             scope_words(&token.scope).into(),
+            network_words(&token.networks).into(),
             token.expires_at.map(local).unwrap_or_default().into(),
             ago(token.last_used_at).into(),
             token.last_used_address.unwrap_or_default().into(),
@@ -96,6 +98,15 @@ async fn list(call: &Call) -> Result<(), Failure> {
         ]);
     }
     call.out.list(&table, &values)
+}
+
+/// An operator may have some of the rights only.
+fn role_words(token: &ProgramToken) -> String {
+    if token.rights.is_empty() { token.role.clone() } else { format!("{} ({})", token.role, token.rights.join(", ")) }
+}
+
+fn network_words(networks: &[String]) -> String {
+    if networks.is_empty() { "all".to_owned() } else { networks.join(", ") }
 }
 
 fn scope_words(scope: &Value) -> String {

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::support::{Site, open_to_all};
 
 /// Answers as Docker does about one container, and notes what it is asked to do.
-fn engine(path: &std::path::Path) -> Arc<Mutex<Vec<String>>> {
+pub fn engine(path: &std::path::Path) -> Arc<Mutex<Vec<String>>> {
     let listener = UnixListener::bind(path).unwrap();
     open_to_all(path);
     let asked = Arc::new(Mutex::new(Vec::new()));

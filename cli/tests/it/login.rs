@@ -255,3 +255,30 @@ async fn what_cannot_be_asked_is_named() {
     password.refused(2, "--password-file");
     usage.refused(2, "unrecognized subcommand");
 }
+
+#[tokio::test]
+async fn the_page_of_tokens_is_opened_and_its_token_is_asked_for() {
+    let site = Site::start().await;
+    let opened = site.home.path().join("opened");
+    let opener =
+        site.secret_file("xdg-open", &format!("#!/bin/sh\necho \"$@\" >{0}.new; mv {0}.new {0}\n", opened.display()));
+    fs::set_permissions(&opener, fs::Permissions::from_mode(0o700)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", site.home.path().display());
+    let call = ["login", &site.url, "--web"];
+
+    let mut command = site.plain_command(&call);
+    command.env("PATH", &path).env("DISPLAY", ":0");
+    let mut terminal = Terminal::of(&command);
+    let address = eventually("the page is opened", async || fs::read_to_string(&opened).ok()).await;
+    assert_eq!(address, format!("{}/account/tokens\n", site.url));
+    terminal.until("Token: ").await;
+    terminal.raw().await;
+    terminal.enter(&format!("{}\r", site.token));
+    assert_eq!(terminal.ended().await, Some(0));
+    assert!(!terminal.shown().contains(&site.token), "{}", terminal.shown());
+    site.run_plain(&["servers"]).await.done();
+
+    let without_desktop = Terminal::of(site.plain_command(&call).env("PATH", &path));
+    without_desktop.until("No browser could be opened: open the page yourself.").await;
+    site.run_plain(&call).await.refused(2, "use --token-file");
+}

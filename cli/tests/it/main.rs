@@ -2,17 +2,23 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "../../../signing/tests/support/mod.rs"]
+mod keygen;
+
 mod alerts;
 mod containers;
 mod exec;
 mod login;
 mod logs;
+mod mcp;
 mod metrics;
 mod pages;
 mod proxy;
 mod restart;
 mod servers;
 mod shell;
+mod sign;
+mod ssh_agent;
 mod support;
 mod terminal;
 mod tokens;

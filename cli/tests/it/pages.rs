@@ -18,6 +18,7 @@ async fn every_shell_has_completions_and_every_command_a_page() {
     assert!(page.done().contains(".TH signalboxctl 1"), "{page:?}");
     assert!(fs::read_to_string(pages.join("signalboxctl-exec.1")).unwrap().contains("signalboxctl\\-exec"));
     assert!(pages.join("signalboxctl-containers-restart.1").exists());
+    assert!(fs::read_to_string(pages.join("signalboxctl-mcp.1")).unwrap().contains("Model Context Protocol"));
 }
 
 #[tokio::test]

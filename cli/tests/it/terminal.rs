@@ -30,7 +30,7 @@ impl Terminal {
         Self::of(&site.plain_command(arguments))
     }
 
-    fn of(command: &std::process::Command) -> Self {
+    pub fn of(command: &std::process::Command) -> Self {
         let (pty, pts) = open().unwrap();
         pty.resize(Size::new(30, 100)).unwrap();
         let variables = command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));

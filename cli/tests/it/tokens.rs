@@ -56,14 +56,16 @@ fn serve(mut stream: TcpStream, requests: &Requests) {
     };
     let line = head.lines().next().unwrap_or_default().to_owned();
     requests.lock().push((line.clone(), serde_json::from_str(&body).unwrap_or_default()));
-    let listed = json!({"id": ID, "name": "grafana", "role": "viewer", "rights": [], "scope": {"tag": "production"},
-        "prefix": "sbt_abc", "expires_at": "2027-01-01T00:00:00.000Z", "last_used_at": null, "last_used_address": null, "networks": []});
+    let listed = json!({"id": ID, "name": "grafana", "role": "operator", "rights": ["logs"], "scope": {"tag": "production"},
+        "prefix": "sbt_abc", "expires_at": "2027-01-01T00:00:00.000Z", "last_used_at": null, "last_used_address": null, "networks": ["10.0.0.0/8"],
+        "created_at": "2026-10-03T00:00:00.000Z"});
     let mut made = listed.clone();
     made["token"] = json!("sbt_abc_secret");
     let (status, answer) = match line.split(' ').next().unwrap_or_default() {
-        "POST" if body.contains("\"refused\"") => {
-            ("403 Forbidden", json!({"detail": "Not with a token", "status_code": 403, "code": "token_not_allowed"}))
-        }
+        "POST" if body.contains("\"refused\"") => (
+            "403 Forbidden",
+            json!({"detail": "This token does not allow this", "status_code": 403, "code": "token_not_allowed"}),
+        ),
         "POST" => ("201 Created", made),
         "DELETE" => ("200 OK", json!({"data": null, "message": "Token revoked"})),
         _ => ("200 OK", json!([listed])),
@@ -121,7 +123,7 @@ async fn a_refusal_leaves_no_file() {
 
     let refused = fake.run(&["tokens", "add", "refused", "--token-file", file.to_str().unwrap()]).await;
 
-    refused.refused(1, "Not with a token: this needs a login");
+    refused.refused(1, "This token does not allow this: `signalboxctl login http://127.0.0.1");
     assert!(!file.exists());
 }
 
@@ -134,7 +136,10 @@ async fn tokens_are_listed_and_revoked_by_name() {
     let revoked = fake.run(&["tokens", "rm", "grafana", "--yes"]).await;
     let unknown = fake.run(&["tokens", "rm", "prometheus", "--yes"]).await;
 
-    assert!(listed.done().contains("grafana  viewer  tag production  2027-01-01 00:00:00  never"), "{listed:?}");
+    assert!(
+        listed.done().contains("grafana  operator (logs)  tag production  10.0.0.0/8  2027-01-01 00:00:00  never"),
+        "{listed:?}"
+    );
     unsure.refused(2, "confirm with --yes");
     assert_eq!(revoked.done(), "Revoked grafana.\n");
     unknown.refused(1, "there is no token \"prometheus\"");

@@ -20,7 +20,8 @@ async fn the_table_is_live_and_leaves_the_terminal_as_it_was() {
     terminal.enter("\rq");
 
     assert_eq!(terminal.ended().await, Some(0));
-    assert!(terminal.shown().contains("\x1b[?1049l"), "the first screen is back");
+    // The first screen is back.
+    terminal.until("\x1b[?1049l").await;
 }
 
 #[tokio::test]
@@ -33,7 +34,8 @@ async fn a_signal_restores_the_terminal() {
     terminal.signal("TERM");
 
     assert_eq!(terminal.ended().await, Some(0));
-    assert!(terminal.shown().contains("\x1b[?1049l"), "the first screen is back");
+    // The first screen is back.
+    terminal.until("\x1b[?1049l").await;
 }
 
 #[tokio::test]

@@ -6,6 +6,9 @@ use aws_lc_rs::signature::{
     RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA512, RsaPublicKeyComponents, UnparsedPublicKey,
 };
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD_NO_PAD;
+
 use super::SshError;
 use super::reader::Reader;
 
@@ -90,6 +93,11 @@ impl Curve {
 pub fn key_type_is_known(name: &str) -> bool {
     [ED25519_NAME, RSA_NAME, SK_ED25519_NAME, SK_ECDSA_NAME].contains(&name)
         || Curve::ALL.iter().any(|curve| curve.key_name() == name)
+}
+
+/// What `ssh-keygen -l` and `ssh-add -l` print of a public key.
+pub fn fingerprint(public_key: &[u8]) -> String {
+    format!("SHA256:{}", BASE64_STANDARD_NO_PAD.encode(digest(&SHA256, public_key)))
 }
 
 /// A public key that borrows its bytes.

@@ -4,8 +4,9 @@ mod key;
 mod reader;
 mod signature;
 
-pub use key::{PublicKey, key_type_is_known};
-pub use signature::SshSignature;
+pub use key::{PublicKey, fingerprint, key_type_is_known};
+pub use reader::{Reader, put_string};
+pub use signature::{SshSignature, to_sign};
 
 /// Why a key or a signature is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -12,6 +12,8 @@ const FIRST_LINE: &str = "-----BEGIN SSH SIGNATURE-----";
 const LAST_LINE: &str = "-----END SSH SIGNATURE-----";
 const MAGIC: &[u8] = b"SSHSIG";
 const VERSION: u32 = 1;
+/// The longest line between them that ssh-keygen writes.
+const LINE_CHARACTERS: usize = 70;
 /// What may stand around and between the lines.
 const BLANKS: [char; 4] = ['\r', '\n', ' ', '\t'];
 
@@ -50,7 +52,46 @@ impl Hash {
     }
 }
 
+/// The bytes that a key signs, so that its signature covers `message` for this purpose.
+pub fn to_sign(namespace: &str, message: &[u8]) -> Result<Vec<u8>, SshError> {
+    signed_bytes(namespace.as_bytes(), Hash::Sha512, message)
+}
+
+fn signed_bytes(namespace: &[u8], hash: Hash, message: &[u8]) -> Result<Vec<u8>, SshError> {
+    let mut bytes = MAGIC.to_vec();
+    put_string(&mut bytes, namespace)?;
+    put_string(&mut bytes, &[])?;
+    put_string(&mut bytes, hash.name())?;
+    put_string(&mut bytes, digest(hash.algorithm(), message).as_ref())?;
+    Ok(bytes)
+}
+
 impl SshSignature {
+    /// Of what a key made of [`to_sign`]: the name of its algorithm, and the signature.
+    pub fn new(public_key: Vec<u8>, namespace: &str, signature: Vec<u8>) -> Self {
+        Self { public_key, namespace: namespace.as_bytes().to_vec(), hash: Hash::Sha512, signature }
+    }
+
+    /// Writes what `ssh-keygen -Y sign` writes.
+    pub fn to_text(&self) -> Result<String, SshError> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&VERSION.to_be_bytes());
+        for part in [&self.public_key[..], &self.namespace, &[], self.hash.name(), &self.signature] {
+            put_string(&mut bytes, part)?;
+        }
+        let mut text = format!("{FIRST_LINE}\n");
+        for (index, character) in BASE64_STANDARD.encode(bytes).chars().enumerate() {
+            if index > 0 && index % LINE_CHARACTERS == 0 {
+                text.push('\n');
+            }
+            text.push(character);
+        }
+        text.push('\n');
+        text.push_str(LAST_LINE);
+        text.push('\n');
+        Ok(text)
+    }
+
     /// Reads what `ssh-keygen -Y sign` writes.
     pub fn parse(text: &str) -> Result<Self, SshError> {
         let body = text.trim_matches(BLANKS).strip_prefix(FIRST_LINE).and_then(|rest| rest.strip_suffix(LAST_LINE));
@@ -85,11 +126,7 @@ impl SshSignature {
         if self.namespace != namespace.as_bytes() {
             return Err(SshError::WrongNamespace);
         }
-        let mut signed = MAGIC.to_vec();
-        put_string(&mut signed, &self.namespace)?;
-        put_string(&mut signed, &[])?;
-        put_string(&mut signed, self.hash.name())?;
-        put_string(&mut signed, digest(self.hash.algorithm(), message).as_ref())?;
+        let signed = signed_bytes(&self.namespace, self.hash, message)?;
         PublicKey::parse(&self.public_key)?.verify(&signed, &self.signature)
     }
 }

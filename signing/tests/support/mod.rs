@@ -58,6 +58,11 @@ impl Keygen {
         Self(tempfile::tempdir().unwrap())
     }
 
+    /// The file of a key.
+    pub fn path(&self, name: &str) -> std::path::PathBuf {
+        self.0.path().join(name)
+    }
+
     fn run(&self, arguments: &[&str]) -> bool {
         let mut command = Command::new("ssh-keygen");
         command.current_dir(self.0.path()).args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
@@ -69,6 +74,15 @@ impl Keygen {
         let size: &[&str] = if bits.is_empty() { &[] } else { &["-b", bits] };
         assert!(self.run(&[&["-q", "-t", kind, "-N", "", "-C", "test", "-f", name], size].concat()));
         std::fs::read_to_string(self.0.path().join(format!("{name}.pub"))).unwrap().trim().to_owned()
+    }
+
+    /// What `ssh-keygen -l` says of a key in a line.
+    pub fn fingerprint(&self, line: &str) -> String {
+        std::fs::write(self.0.path().join("shown.pub"), line).unwrap();
+        let mut command = Command::new("ssh-keygen");
+        command.current_dir(self.0.path()).args(["-l", "-f", "shown.pub"]);
+        let shown = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        shown.split(' ').nth(1).unwrap().to_owned()
     }
 
     pub fn sign(&self, key: &str, namespace: &str, payload: &[u8]) -> String {

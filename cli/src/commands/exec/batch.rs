@@ -4,17 +4,20 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::Order;
 use super::grouped::{Group, groups};
 use crate::api::backoff::Backoff;
 use crate::api::parsed;
-use crate::api::types::{Batch, BatchResult, Command};
+use crate::api::types::{Batch, BatchResult, Command, Server};
 use crate::commands::Call;
 use crate::commands::interrupts::Interrupts;
+use crate::commands::refused::Action;
 use crate::error::{Failure, Refusal};
-use crate::output::text::clean;
+use crate::output::text::{clean, shell_word};
 use crate::output::{self, Format, Paint};
+use crate::signing::options::{Servers, Signed};
 
 /// A batch has no socket: this is how late its end is noticed, at most.
 const POLL: Duration = Duration::from_millis(500);
@@ -34,11 +37,18 @@ pub struct Choice {
 
 pub async fn run(call: &Call, choice: &Choice, order: &Order) -> Result<(), Failure> {
     let mut body = order.body();
-    body.extend([
-        ("tag", json!(choice.tag)),
-        ("concurrency", json!(choice.concurrency)),
-        ("stop_on_failure", json!(choice.stop_on_failure)),
-    ]);
+    let signed = if order.signing.is_wanted() {
+        let servers = servers_of(call, &choice.tag).await?;
+        let ids: Vec<Uuid> = servers.iter().map(|server| server.id).collect();
+        // Those that were shown, and none that get the tag in the meantime.
+        body.insert("server_ids", json!(ids));
+        order.signing.sign(&Servers { servers: &servers, typed: None }, order.subject()).await?
+    } else {
+        body.insert("tag", json!(choice.tag));
+        Signed::default()
+    };
+    body.extend(signed.value.map(|value| ("signed", value)));
+    body.extend([("concurrency", json!(choice.concurrency)), ("stop_on_failure", json!(choice.stop_on_failure))]);
     let started = call.api.post("/commands", &body).await.map_err(|failure| of_tag(failure, &choice.tag))?;
     let (value, mut batch) = finish(call, started).await?;
     if call.out.format == Format::Json {
@@ -46,12 +56,39 @@ pub async fn run(call: &Call, choice: &Choice, order: &Order) -> Result<(), Fail
     } else {
         complete(call, &mut batch.results).await?;
         show(call, &groups(&batch.results))?;
+        if !order.signing.is_wanted()
+            && let Some(advice) = advice(call, &choice.tag, &batch.results).await
+        {
+            output::complain(&advice);
+        }
     }
     let failed = batch.results.iter().filter(|result| result.status != "succeeded").count();
     match failed {
         0 => Ok(()),
         count => Err(Failure::failed(format!("it did not succeed on {count} of {}", counted(batch.results.len())))),
     }
+}
+
+/// The servers with this tag on which the caller may run commands.
+async fn servers_of(call: &Call, tag: &str) -> Result<Vec<Server>, Failure> {
+    let values = call.api.list("/servers", &[("tag", tag.to_owned())]).await?;
+    let mut servers: Vec<Server> = values.into_iter().map(parsed).collect::<Result<_, _>>()?;
+    servers.retain(|server| server.rights.iter().any(|right| right == "commands"));
+    if servers.is_empty() {
+        return Err(Failure::failed(format!("tag {tag:?}: there is no server on which you may run commands")));
+    }
+    Ok(servers)
+}
+
+/// What to do where signatures were missing: once, not for each server. A batch's results have no reasons.
+async fn advice(call: &Call, tag: &str, results: &[BatchResult]) -> Option<String> {
+    let is_refused = |result: &&BatchResult| result.error.as_ref().is_some_and(|error| error.code == "agent_refused");
+    let refused = results.iter().find(is_refused)?;
+    let server = call.api.server(&refused.server_id.to_string()).await.ok()?;
+    let sign = format!("signalboxctl exec --sign ~/.ssh/id_ed25519 --tag {} -- COMMAND", shell_word(tag));
+    Action::Commands
+        .needs_signature(&server)
+        .then(|| format!("{} asks for signatures. Sign: {sign}", clean(&server.name)))
 }
 
 /// The service does not repeat the tag.

@@ -15,6 +15,8 @@ use super::Call;
 use crate::error::Failure;
 use crate::output::text::shell_word;
 use crate::output::time::parse_duration;
+use crate::signing::options::Signing;
+use crate::signing::order::Subject;
 
 /// Run a command on a server, or on all servers with a tag
 ///
@@ -23,6 +25,9 @@ use crate::output::time::parse_duration;
 ///
 /// One word after -- is a shell script, as in `-- 'ps aux | grep nginx'`. Several words are a program and its arguments, which
 /// arrive as they are.
+///
+/// Servers whose policy asks for signatures run what their operators signed: --sign shows what is signed, and signs it once for all
+/// servers.
 #[derive(Debug, Args)]
 pub struct Exec {
     /// Name or id of the server
@@ -43,6 +48,8 @@ pub struct Exec {
     /// Send standard input to the command, at most 512 KiB of text
     #[arg(short = 'i', long)]
     stdin: bool,
+    #[command(flatten)]
+    signing: Signing,
     /// The command
     #[arg(value_name = "COMMAND", required = true, last = true)]
     command: Vec<String>,
@@ -56,6 +63,7 @@ pub struct Order {
     command: String,
     stdin: Option<String>,
     timeout: Duration,
+    signing: Signing,
 }
 
 impl Exec {
@@ -64,8 +72,9 @@ impl Exec {
         if !(1..=3600).contains(&self.timeout.as_secs()) {
             return Err(Failure::usage("--timeout has to be between 1s and 1h"));
         }
+        self.signing.check(self.tag.is_some())?;
         let stdin = if self.stdin { Some(read_stdin().await?) } else { None };
-        let order = Order { command: script_of(&self.command), stdin, timeout: self.timeout };
+        let order = Order { command: script_of(&self.command), stdin, timeout: self.timeout, signing: self.signing };
         match (self.server, self.tag) {
             (Some(server), _) => one::run(call, &server, &order).await,
             (None, Some(tag)) => {
@@ -82,6 +91,12 @@ impl Order {
     fn body(&self) -> BTreeMap<&'static str, Value> {
         let timeout = json!(self.timeout.as_secs());
         [("command", json!(self.command)), ("stdin", json!(self.stdin)), ("timeout_seconds", timeout)].into()
+    }
+
+    /// What is signed, if it is.
+    fn subject(&self) -> Subject<'_> {
+        let Self { command, stdin, timeout, .. } = self;
+        Subject::Command { command, stdin: stdin.as_deref(), timeout_seconds: timeout.as_secs() }
     }
 }
 

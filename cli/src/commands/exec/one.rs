@@ -16,6 +16,7 @@ use crate::commands::interrupts::Interrupts;
 use crate::commands::refused::{Action, explained};
 use crate::error::Failure;
 use crate::output::{self, Format};
+use crate::signing::options::Servers;
 
 /// The exit code after a second Ctrl-C, as of a program that SIGINT ended.
 const INTERRUPTED: u8 = 130;
@@ -32,9 +33,13 @@ struct Outcome {
 
 pub async fn run(call: &Call, wanted: &str, order: &Order) -> Result<(), Failure> {
     let server = call.api.server(wanted).await?;
-    let explain = |failure| explained(failure, &server, Action::Commands, &call.api.service());
+    let servers = Servers { servers: std::slice::from_ref(&server), typed: Some(wanted) };
+    let signed = order.signing.sign(&servers, order.subject()).await?;
+    let explain = |failure| explained(failure, &server, Action::Commands, &call.api.service(), &signed.keys);
     let path = format!("/commands/{}", server.id);
-    let started = call.api.post(&format!("{path}?wait=0"), &order.body()).await.map_err(explain)?;
+    let mut body = order.body();
+    body.extend(signed.value.clone().map(|value| ("signed", value)));
+    let started = call.api.post(&format!("{path}?wait=0"), &body).await.map_err(explain)?;
     let command: Command = parsed(started)?;
     let mut run = Run { call, server: &server, command_id: command.command_id, place: 0 };
     let outcome = run.finish().await?;
@@ -103,7 +108,7 @@ impl Run<'_> {
                     socket.close().await;
                     return Ok(Outcome::of(ended));
                 }
-                Ok(FeedMessage::Error { code, detail }) => return Err(Reason { code, detail }.into()),
+                Ok(FeedMessage::Error { code, detail }) => return Err(Reason { code, detail, reason: None }.into()),
                 Ok(_) => {}
                 // The answer must have been on its way.
                 Err(End::Over) => return Err(Failure::Unreachable("the service closed the socket early".to_owned())),
@@ -156,7 +161,7 @@ impl Run<'_> {
 
 impl Outcome {
     fn of(ended: CommandEnded) -> Self {
-        let error = ended.error.map(|error| Reason { code: error.code, detail: error.detail });
+        let error = ended.error.map(|error| Reason { code: error.code, detail: error.detail, reason: error.reason });
         Self { status: ended.status, exit_code: ended.exit_code, error }
     }
 }

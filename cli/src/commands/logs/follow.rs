@@ -143,7 +143,9 @@ impl Follower {
                     self.note("the agent is offline; the log continues when it is back").await;
                 }
                 // The socket closes after it.
-                Ok(FeedMessage::Error { code, detail }) => refused = Some(Failure::from(Reason { code, detail })),
+                Ok(FeedMessage::Error { code, detail }) => {
+                    refused = Some(Failure::from(Reason { code, detail, reason: None }))
+                }
                 Ok(_) => {}
                 Err(End::Over) => return refused.map_or(Ok(()), Err),
                 Err(end) => return Err(refused.unwrap_or_else(|| end.into())),

@@ -4,7 +4,7 @@ mod follow;
 mod merge;
 mod past;
 mod print;
-mod source;
+pub mod source;
 
 use clap::Args;
 use signalbox_protocol::Timestamp;

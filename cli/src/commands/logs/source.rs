@@ -58,6 +58,6 @@ impl Source {
             Kind::Container(_) => Action::SeeContainers,
             Kind::File(path) => Action::LogFile(path),
         };
-        explained(failure, &self.server, action, service)
+        explained(failure, &self.server, action, service, &[])
     }
 }

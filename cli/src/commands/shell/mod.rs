@@ -5,7 +5,10 @@ mod input;
 mod resize;
 
 use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
 
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use clap::Args;
 use crossterm::terminal;
 use serde_json::json;
@@ -19,6 +22,9 @@ use crate::api::socket::{End, Socket};
 use crate::api::types::Reason;
 use crate::error::Failure;
 use crate::output;
+use crate::output::time::parse_duration;
+use crate::signing::options::{HEADING, Servers, Signing};
+use crate::signing::order::Subject;
 use escape::{Escape, Outcome};
 use input::Input;
 use resize::Resizes;
@@ -34,6 +40,12 @@ pub struct Shell {
     /// Send ~ like every other character
     #[arg(long)]
     no_escape: bool,
+    /// With --sign: how long it may stay open, at most 1d
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "1h", requires = "keys",
+        help_heading = HEADING)]
+    open_for: Duration,
+    #[command(flatten)]
+    signing: Signing,
 }
 
 /// What programs may have switched on: mouse reports, bracketed paste, a hidden cursor, colours.
@@ -58,10 +70,16 @@ impl Shell {
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return Err(Failure::usage("a shell needs a terminal: for scripts use `signalboxctl exec`"));
         }
+        self.signing.check(false)?;
         let server = call.api.server(&self.server).await?;
-        let explain = |failure| explained(failure, &server, Action::Terminal, &call.api.service());
+        let servers = Servers { servers: std::slice::from_ref(&server), typed: Some(&self.server) };
+        let subject = Subject::Terminal { open_seconds: self.open_for.as_secs() };
+        let signed = self.signing.sign(&servers, subject).await?;
+        let explain = |failure| explained(failure, &server, Action::Terminal, &call.api.service(), &signed.keys);
         let (columns, rows) = size();
-        let query = [("columns", columns.to_string()), ("rows", rows.to_string())];
+        let mut query = vec![("columns", columns.to_string()), ("rows", rows.to_string())];
+        // An upgrade has no body.
+        query.extend(signed.value.as_ref().map(|value| ("signed", BASE64_URL_SAFE_NO_PAD.encode(value.to_string()))));
         let socket = Socket::open(&call.api, &format!("/ws/terminal/{}", server.id), &query).await.map_err(explain)?;
         let mut ends = Ends::listen()?;
         let raw = Raw::begin()?;
@@ -105,7 +123,7 @@ async fn talk(mut socket: Socket, mut escape: Escape, ends: &mut Ends) -> Result
                     socket.close().await;
                     return Ok(Ended::Exited);
                 }
-                Ok(FeedMessage::Error { code, detail }) => return Err(Reason { code, detail }.into()),
+                Ok(FeedMessage::Error { code, detail }) => return Err(Reason { code, detail, reason: None }.into()),
                 Ok(_) => {}
                 Err(End::Over) => return Ok(Ended::Exited),
                 Err(End::Lost(reason)) => return Err(Failure::failed(format!("{reason}; the terminal has ended"))),

@@ -1,0 +1,60 @@
+//! Tools that change something. The service checks the right to each call, and its audit log has it.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::answer::{Answer, middle_cut};
+use super::arguments::{AcknowledgeAlert, RestartContainer, RunCommand};
+use super::read::Found;
+use crate::api::types::Command;
+use crate::api::{Api, parsed, segment};
+use crate::commands::refused::{Action, explained};
+use crate::error::Failure;
+
+const TIMEOUT_SECONDS: u32 = 60;
+/// The service waits for a command at most 10 s longer than its timeout, and at most 90 s.
+const MAX_TIMEOUT_SECONDS: u32 = 80;
+/// Of the output: the rest of an answer is what is known about the command.
+const MAX_OUTPUT_BYTES: usize = 16 * 1024;
+
+pub async fn acknowledge(api: &Api, wanted: AcknowledgeAlert) -> Result<Found, Failure> {
+    let id: Uuid =
+        wanted.alert.parse().map_err(|_| Failure::usage("`alert` is the whole id that list_alerts shows"))?;
+    let alert = api.act(&format!("/alerts/{id}/acknowledge"), &[]).await?;
+    let shown = json!({"id": alert.get("id"), "status": alert.get("status"), "message": alert.get("message")});
+    Ok((Answer::fields("alert", shown), String::new()))
+}
+
+pub async fn restart(api: &Api, wanted: RestartContainer) -> Result<Found, Failure> {
+    let server = api.server(&wanted.server).await?;
+    let path = format!("/docker/{}/containers/{}/restart", server.id, segment(&wanted.container));
+    let answer = api.act(&path, &[]).await;
+    let explain = |failure| explained(failure, &server, Action::ControlContainers, &api.service(), &[]);
+    Ok((Answer::fields("container", answer.map_err(explain)?), String::new()))
+}
+
+pub async fn run(api: &Api, wanted: RunCommand) -> Result<Found, Failure> {
+    let timeout = wanted.timeout_seconds.unwrap_or(TIMEOUT_SECONDS);
+    if !(1..=MAX_TIMEOUT_SECONDS).contains(&timeout) {
+        return Err(Failure::usage(format!("timeout_seconds has to be between 1 and {MAX_TIMEOUT_SECONDS}")));
+    }
+    let server = api.server(&wanted.server).await?;
+    let body = json!({"command": wanted.command, "stdin": wanted.stdin, "timeout_seconds": timeout});
+    let explain = |failure| explained(failure, &server, Action::Commands, &api.service(), &[]);
+    let value = api.post(&format!("/commands/{}", server.id), &body).await.map_err(explain)?;
+    let command: Command = parsed(value.clone())?;
+    if let Some(reason) = command.error {
+        return Err(explain(reason.into()));
+    }
+    let output = middle_cut(&command.output, MAX_OUTPUT_BYTES);
+    let is_cut = output.is_some() || value.get("truncated") == Some(&Value::Bool(true));
+    // As lines, so that the bound of a text does not apply to all of it.
+    let lines: Vec<Value> = output.as_ref().unwrap_or(&command.output).lines().map(Value::from).collect();
+    let answer = Answer::new("output", lines)
+        .about("server", server.name)
+        .about("command_id", command.command_id.to_string())
+        .about("status", command.status)
+        .about("exit_code", command.exit_code)
+        .cut(is_cut);
+    Ok((answer, "Run a command that prints less, for instance with tail or grep.".to_owned()))
+}
