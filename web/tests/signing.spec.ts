@@ -96,6 +96,13 @@ test('a command is signed with a passkey in the browser and runs; one of a stran
   await expect(dialog.getByRole('alert')).toContainText(t.signing.unknownSigner());
   await dialog.getByRole('button', { name: t.signing.unsigned() }).click();
   await expect(page.getByRole('alert').first()).toContainText(t.signing.notSigned());
+
+  await page.goto(`${origin}/account/audit`);
+  const entry = page.getByRole('row').filter({ hasText: 'signed $((6 * 7))' }).first();
+  await entry.getByText(t.audit.signedWith({ keys: t.audit.aPasskey() })).click();
+  await expect(entry.getByLabel(t.audit.signedPayload())).toContainText('"db-main"');
+  await expect(entry).toContainText('signalbox audit verify --signatures');
+  await expectAccessible(page);
 });
 
 test('one touch signs a batch for two servers, and neither runs it twice', async ({ page, account, site, origins }) => {
