@@ -69,8 +69,10 @@ export async function stage(dist = 'dist') {
     await page.goto(origin + path);
     const send = await opened;
     send(world.first());
+    // A wall of thousands has squares in the place of numbers.
     await page
       .getByText(/^\d+ %$/)
+      .or(page.locator('main canvas'))
       .first()
       .waitFor();
     await wait(1500);

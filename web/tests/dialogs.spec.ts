@@ -50,6 +50,7 @@ const dialogs: Dialog[] = [
     },
   },
   { name: 'whom to ask', path: '/servers/SHARED', open: press(t.server.access()) },
+  { name: 'a new signing key', path: '/account/security', open: press(t.signing.makeKey()) },
   { name: 'a new team', path: '/account/teams', open: press(t.teams.create()) },
   {
     name: 'another name of a team',

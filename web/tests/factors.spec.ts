@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { Page } from '@playwright/test';
 import { expect, expectAccessible, forgive, navigation, test } from './support/test.ts';
+import { addAuthenticator, atLocalhost } from './support/authenticator.ts';
 import { Site, type Account } from './support/site.ts';
 import * as t from './support/texts.ts';
 
@@ -15,27 +16,6 @@ function code(secret: string, steps = 0): string {
   const tag = createHmac('sha1', key).update(step).digest();
   const at = (tag.at(-1) ?? 0) & 15;
   return String((tag.readUInt32BE(at) & 0x7fff_ffff) % 1_000_000).padStart(6, '0');
-}
-
-/** An authenticator of the browser that finds its passkeys by itself, and whose owner always agrees. */
-async function addAuthenticator(page: Page): Promise<void> {
-  const session = await page.context().newCDPSession(page);
-  await session.send('WebAuthn.enable');
-  await session.send('WebAuthn.addVirtualAuthenticator', {
-    options: {
-      protocol: 'ctap2',
-      transport: 'internal',
-      hasResidentKey: true,
-      hasUserVerification: true,
-      isUserVerified: true,
-      automaticPresenceSimulation: true,
-    },
-  });
-}
-
-/** Passkeys belong to a name: the same pages by that of this machine. */
-function atLocalhost(site: Site): string {
-  return site.origin.replace('127.0.0.1', 'localhost');
 }
 
 async function fillPassword(page: Page, account: Account): Promise<void> {

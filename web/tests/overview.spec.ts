@@ -27,6 +27,22 @@ test('processes and events stay in sight beside the charts, and below them on a 
     .toBeGreaterThan(0);
 });
 
+test('the time of the processes stands in one line beside the charts', async ({ page, control }) => {
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await enter(page, control.account, `/servers/${control.server.id}`);
+  const told = page
+    .getByRole('region', { name: t.overview.topProcesses() })
+    .getByText(t.like(t.overview.takenAt({ when: '{}', time: '{}' })));
+  await expect(told).toBeVisible();
+
+  const lines = await told.evaluate((element) => {
+    const { height } = element.getBoundingClientRect();
+    return height / parseFloat(getComputedStyle(element).lineHeight);
+  });
+
+  expect(lines).toBeLessThan(1.5);
+});
+
 test('peaks can be drawn in the place of means, as the address says', async ({ page, control }) => {
   await enter(page, control.account, `/servers/${control.server.id}`);
   await expect(page.locator('figure canvas').first()).toBeVisible();

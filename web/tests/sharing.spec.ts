@@ -232,6 +232,36 @@ test('the palette, a bulk run and the fleet tell own servers from shared ones', 
   await expect(shown.getByRole('button', { name: t.share.give() })).toHaveAttribute('aria-disabled', 'true');
 });
 
+test('alerts of shared servers say whose server it is', async ({ site, visit }) => {
+  const ada = await site.account();
+  const bob = await site.account();
+  const shared = await site.server(ada, site.unique('shared'));
+  const mine = await site.server(bob, site.unique('mine'));
+  await share(site, ada, bob, shared, 'viewer');
+  for (const [account, server] of [
+    [ada, shared],
+    [bob, mine],
+  ] as const) {
+    await site.agent(account, server);
+    const rule = { metric_type: 'memory', comparison: 'gt', threshold_value: 0.01, server_id: server.id };
+    await site.call('POST', '/alerts/thresholds', account.token, rule);
+  }
+  const page = await visit(bob, '/');
+  const owner = t.ui.ownedBy({ owner: ada.username });
+  const open = page.getByRole('region', { name: t.fleet.openAlerts() }).getByRole('listitem');
+  await expect(open.filter({ hasText: shared.name })).toContainText(owner);
+  await expect(open.filter({ hasText: mine.name })).not.toContainText(t.ui.ownedBy({ owner: bob.username }));
+
+  await page.goto('/alerts');
+  const row = page.getByRole('row').filter({ hasText: shared.name });
+  await expect(row).toContainText(owner);
+  await expect(page.getByRole('row').filter({ hasText: mine.name })).not.toContainText(bob.username);
+  await row.getByRole('link').first().click();
+  await expect(page.getByRole('heading', { name: t.alerts.details() })).toBeVisible();
+  await expect(page.getByText(owner)).toBeVisible();
+  await expectAccessible(page);
+});
+
 test('a bulk run shows the line that allows commands, where a policy refused', async ({ site, visit }) => {
   const ada = await site.account();
   const server = await site.server(ada);

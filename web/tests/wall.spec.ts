@@ -59,6 +59,39 @@ test('every server has its place on the wall, however many there are', async ({ 
   }
 });
 
+test('more servers than have room for a name are a square each, with those in trouble beside', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const create = (name: string) => site.server(account, name);
+  for (let index = 0; index < 250; index += 1)
+    await site.call('POST', '/servers', account.token, { name: `cell-${index}`, host: 'rack.example.com', tags: [] });
+  await (await site.agent(account, await create('gone'))).end();
+  await page.setViewportSize({ width: 390, height: 560 });
+
+  await page.goto('/wall');
+
+  const picture = page.getByRole('img', { name: t.wall.dots({ count: 251 }) });
+  await expect(picture).toBeVisible();
+  const colours = () =>
+    picture.locator('canvas').evaluate((canvas: HTMLCanvasElement) => {
+      const { data } = canvas.getContext('2d')?.getImageData(0, 0, canvas.width, canvas.height) ?? { data: [] };
+      const found = new Set<string>();
+      for (let at = 0; at < data.length; at += 4)
+        if (data[at + 3] === 255) found.add([data[at], data[at + 1], data[at + 2]].join());
+      return found.size;
+    });
+  // The one that is gone, and those that never were there.
+  await expect.poll(colours).toBe(2);
+  await picture.hover({ position: { x: 5, y: 5 } });
+  await expect(page.getByText(t.wall.dot({ name: 'cell-0', state: t.wall.pending(), cpu: '–' }))).toBeVisible();
+
+  await page.setViewportSize({ width: 1920, height: 1080 });
+  await expect(page.getByRole('heading', { name: /^cell-/ })).toHaveCount(250);
+  await expect(page.getByRole('region', { name: t.wall.troubles() })).toContainText('gone');
+});
+
 test('names that begin alike can be told apart on small tiles', async ({ signedIn: page, account, site }) => {
   for (let index = 0; index < 60; index += 1) {
     const name = `simulated-in-a-rack-${String(index).padStart(3, '0')}`;

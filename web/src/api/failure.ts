@@ -14,6 +14,8 @@ export class Failure extends Error {
   readonly code: string;
   readonly faults: Fault[];
   readonly requestId: string | null;
+  /** Of `agent_refused`: why the signatures did not suffice. */
+  reason: string | null = null;
 
   constructor(status: number, code: string, message: string, faults: Fault[] = [], requestId: string | null = null) {
     super(message);
@@ -38,13 +40,10 @@ export class Failure extends Error {
       return new Failure(response.status, code, m.checkFields(), told.detail as Fault[], requestId);
     }
     const fallback = m.answered({ status: String(response.status) });
-    return new Failure(
-      response.status,
-      code,
-      sentence(typeof told.detail === 'string' ? told.detail : fallback),
-      [],
-      requestId,
-    );
+    const text = sentence(typeof told.detail === 'string' ? told.detail : fallback);
+    const failure = new Failure(response.status, code, text, [], requestId);
+    if (typeof told.reason === 'string') failure.reason = told.reason;
+    return failure;
   }
 
   /** Whether the same request may succeed later without anything being changed. */

@@ -1,5 +1,6 @@
 // What the browser's authenticators are asked, and their answers as the API takes them.
 import type { components } from '../../generated/api';
+import { base64Url, fromBase64Url } from '../signing/base64';
 
 type Schemas = components['schemas'];
 
@@ -8,26 +9,19 @@ export function hasPasskeys(): boolean {
   return typeof PublicKeyCredential !== 'undefined' && typeof navigator.credentials?.create === 'function';
 }
 
-function bytesOf(text: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
-}
-
-function textOf(bytes: ArrayBuffer): string {
-  const binary = Array.from(new Uint8Array(bytes), (byte) => String.fromCharCode(byte)).join('');
-  return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
-}
+const textOf = (bytes: ArrayBuffer) => base64Url(new Uint8Array(bytes));
 
 /** Makes a passkey. Throws what the browser does: `NotAllowedError` where the person cancelled. */
 export async function createPasskey(
   options: Schemas['RegistrationOptionsOut'],
 ): Promise<Schemas['PasskeyIn']['credential']> {
   const publicKey: PublicKeyCredentialCreationOptions = {
-    challenge: bytesOf(options.challenge),
+    challenge: fromBase64Url(options.challenge),
     rp: options.rp,
-    user: { ...options.user, id: bytesOf(options.user.id) },
+    user: { ...options.user, id: fromBase64Url(options.user.id) },
     pubKeyCredParams: options.pubKeyCredParams.map(({ alg }) => ({ type: 'public-key', alg })),
     timeout: options.timeout,
-    excludeCredentials: options.excludeCredentials.map(({ id }) => ({ type: 'public-key', id: bytesOf(id) })),
+    excludeCredentials: options.excludeCredentials.map(({ id }) => ({ type: 'public-key', id: fromBase64Url(id) })),
     authenticatorSelection: { residentKey: 'required', requireResidentKey: true, userVerification: 'required' },
     attestation: 'none',
   };
@@ -44,7 +38,7 @@ export async function createPasskey(
 /** Has a passkey sign the challenge. */
 export async function usePasskey(options: Schemas['ChallengeOut']): Promise<Schemas['PasskeyLoginIn']['credential']> {
   const publicKey: PublicKeyCredentialRequestOptions = {
-    challenge: bytesOf(options.challenge),
+    challenge: fromBase64Url(options.challenge),
     rpId: options.rpId,
     timeout: options.timeout,
     userVerification: 'required',

@@ -22,6 +22,7 @@ export const helpTopics = {
   noContainers: 'operate/troubleshooting#no-containers-are-shown',
   commands: 'guides/commands',
   terminals: 'guides/commands#terminals',
+  signing: 'guides/signed-commands',
   logs: 'guides/logs',
   noLogs: 'operate/troubleshooting#the-systems-log-is-empty-or-refused',
   quotas: 'operate/limits#quotas-of-an-account',

@@ -22,6 +22,7 @@ export const helpWords: Record<HelpTopic, () => string> = {
   noContainers: m.noContainers,
   commands: m.commands,
   terminals: m.terminals,
+  signing: m.signing,
   logs: m.logs,
   noLogs: m.noLogs,
   quotas: m.quotas,

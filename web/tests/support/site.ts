@@ -1,6 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { startFront, type Front } from './front.ts';
 import { Program } from './process.ts';
 
@@ -26,6 +27,8 @@ export class Site {
   #front: Front | null = null;
   #agents = new Map<string, Program>();
   #accounts = 0;
+  /** State directories that were made before their agents, by key. */
+  #states = new Map<string, string>();
   readonly #flags: string[];
   /** Where the service listens. */
   address = '';
@@ -146,13 +149,41 @@ export class Site {
     const name = this.unique('agent');
     const keyFile = join(this.directory, `${name}.key`);
     writeFileSync(keyFile, key, { mode: 0o600 });
-    const state = join(this.directory, name);
+    const state = this.#states.get(key) ?? join(this.directory, name);
     // Of the machine that the tests run on nothing is read but what a test asks for.
-    const docker = policy.includes('--docker') ? [] : ['--docker', 'off'];
+    const docker = policy.includes('--docker') || policy.includes('--policy') ? [] : ['--docker', 'off'];
     const args = ['--url', this.address, '--key-file', keyFile, '--state-dir', state, '--interval', '1', ...docker];
     const agent = new Program('signalbox-agent', [...args, ...policy], join(this.directory, `${name}.log`));
     this.#agents.set(name, agent);
     return agent;
+  }
+
+  /**
+   * Starts the agent of a server that asks for signatures, as its policy names it. The files are root's: so are the tests.
+   * `lines` are more of the policy.
+   */
+  async signedAgent(account: Account, server: ManagedServer, name: string, signers: string, ...lines: string[]) {
+    const directory = join(this.directory, `policy-of-${server.id}`);
+    mkdirSync(directory);
+    const file = join(directory, 'allowed_signers');
+    writeFileSync(file, signers);
+    const said = ['commands', 'terminal', 'docker'].map((key) => `${key} = "signed"`);
+    const policy = [...said, `name = "${name}"`, `signers = "${file}"`, ...lines, ''].join('\n');
+    writeFileSync(join(directory, 'policy.toml'), policy);
+    return this.agent(account, server, '--policy', join(directory, 'policy.toml'));
+  }
+
+  /**
+   * Lets the agent of a server, which starts later, begin as one that has kept its record of signatures for a while: a new one
+   * refuses for a minute what holds from a minute ago on.
+   */
+  keepsNoncesSince(server: ManagedServer, time: number): void {
+    const state = join(this.directory, `state-of-${server.id}`);
+    this.#states.set(server.key, state);
+    mkdirSync(state, { mode: 0o700 });
+    const header = `signalbox-nonces 1 ${time} 0`;
+    const checksum = crc32(header).toString(16).padStart(8, '0');
+    writeFileSync(join(state, 'signed-nonces'), `${checksum} ${header}\n`, { mode: 0o600 });
   }
 
   /** Waits for something that the page does not show. */

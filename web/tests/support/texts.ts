@@ -44,6 +44,7 @@ export * as serverAlerts from '#messages/serverAlerts';
 export * as settings from '#messages/settings';
 export * as severity from '#messages/severity';
 export * as shortcuts from '#messages/shortcuts';
+export * as signing from '#messages/signing';
 export * as signIn from '#messages/signIn';
 export * as silences from '#messages/silences';
 export * as status from '#messages/status';

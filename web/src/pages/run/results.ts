@@ -1,4 +1,5 @@
 import * as m from '#messages/run';
+import { reasonOf, type Reason } from '../../signing/refusals';
 import type { Batch, BatchResult, CommandStatus } from '../../api/types';
 
 /** Bytes of output that a batch shows of each server. */
@@ -44,6 +45,8 @@ export interface Group {
   /** What all of them said, or why nothing was run. */
   text: string;
   isError: boolean;
+  /** Why signatures did not suffice, where that was the error. */
+  reason: Reason | null;
   /** The outputs may differ after what is known here. */
   isCut: boolean;
   results: BatchResult[];
@@ -63,7 +66,8 @@ export function grouped(results: BatchResult[]): Group[] {
     }
     const isError = Boolean(result.error);
     const isCut = !isError && lineOf(text).isFirst;
-    groups.set(key, { key, status: result.status, exitCode, text, isError, isCut, results: [result] });
+    const reason = reasonOf(result.error);
+    groups.set(key, { key, status: result.status, exitCode, text, isError, reason, isCut, results: [result] });
   }
   return [...groups.values()].sort((a, b) => b.results.length - a.results.length);
 }

@@ -2,6 +2,8 @@
 import { clock } from '../../../live/clock.svelte';
 import { SvelteMap } from 'svelte/reactivity';
 import { api, take } from '../../../api/client';
+import type { Server } from '../../../api/types';
+import { asksForSignatures, sendSigned } from '../../../signing/ask';
 import { failureOf, type Failure } from '../../../api/failure';
 import type { Container } from '../../../api/types';
 import type { Verb } from './containers';
@@ -29,12 +31,19 @@ export class ContainerList {
   readonly deeds = new SvelteMap<string, Deed>();
 
   readonly #serverId: string;
+  readonly #server: () => Server;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isReading = false;
   #isWanted = false;
 
-  constructor(serverId: string) {
+  constructor(serverId: string, server: () => Server) {
     this.#serverId = serverId;
+    this.#server = server;
+  }
+
+  /** Whether what is done to containers has to be signed. */
+  get isSigned(): boolean {
+    return asksForSignatures(this.#server(), 'docker_signed');
   }
 
   /** Keeps the list fresh while the page is seen, until what it gives is called. */
@@ -77,13 +86,28 @@ export class ContainerList {
   }
 
   async act(container: Container, verb: Verb): Promise<void> {
-    const { id } = container;
+    const { id, name } = container;
+    const server = this.#server();
     if (this.deeds.get(id)?.state === 'busy') return;
     const deed: Deed = { verb, state: 'busy', since: clock.present(), failure: null };
     this.deeds.set(id, deed);
     try {
-      const params = { params: { path: { server_id: this.#serverId, container_id: id } } };
-      const acted = await take(api.POST(`/api/v1/docker/{server_id}/containers/{container_id}/${verb}`, params));
+      const { isSigned } = this;
+      // Who signs names the container as people do. Otherwise its id, which no other one can have.
+      const path = { server_id: this.#serverId, container_id: isSigned ? name : id };
+      const order = {
+        deed: { kind: 'container', action: `${verb} ${name}` } as const,
+        servers: [server],
+      };
+      const acted = await sendSigned(order, isSigned, (signed) =>
+        take(
+          api.POST(`/api/v1/docker/{server_id}/containers/{container_id}/${verb}`, {
+            params: { path },
+            ...(signed ? { body: { signed } } : {}),
+          }),
+        ),
+      );
+      if (!acted) return this.forget(id);
       // The list is older than the answer.
       this.containers = (this.containers ?? []).map((one) => (one.id === id ? { ...one, state: acted.state } : one));
       const done: Deed = { ...deed, state: 'done' };

@@ -8,6 +8,7 @@ import { FORBIDDEN, SERVER_DELETED } from '../../../live/backoff';
 import { live, type Message, type Socket } from '../../../live/socket.svelte';
 import { proofFor } from '../../../api/client';
 import { sentence } from '../../../api/failure';
+import { reasonOf, type Reason } from '../../../signing/refusals';
 import { Intake, Typing } from './flow';
 import { sent, withControl, type ScreenKey } from './keys';
 
@@ -20,6 +21,8 @@ export class Shell {
   state = $state<ShellState>('connecting');
   /** Why it is not there any more. */
   reason = $state('');
+  /** Why what was signed for it did not suffice, where that was the reason. */
+  refusal = $state<Reason | null>(null);
   /** The next character is typed with Ctrl. */
   control = $state(false);
   hasSelection = $state(false);
@@ -62,12 +65,12 @@ export class Shell {
     });
   }
 
-  /** Opens it on a server, in an element. Call what it gives when you are done. */
-  open(serverId: string, element: HTMLElement): () => void {
+  /** Opens it on a server, in an element, with what was signed for it. Call what it gives when you are done. */
+  open(serverId: string, element: HTMLElement, signed: string | null): () => void {
     this.terminal.open(element);
     this.fit();
     const { cols, rows } = this.terminal;
-    const path = `/ws/terminal/${serverId}?columns=${cols}&rows=${rows}`;
+    const path = `/ws/terminal/${serverId}?columns=${cols}&rows=${rows}${signed === null ? '' : `&signed=${signed}`}`;
     let isLeft = false;
     let hasProved = false;
     const connect = () => {
@@ -154,7 +157,9 @@ export class Shell {
       const code = (data as { exit_code: number | null }).exit_code;
       this.#end(code === null || code === 0 ? m.shellEnded() : m.shellEndedWith({ code: String(code) }));
     } else if (type === 'error') {
-      this.#end(sentence((data as { detail: string }).detail));
+      const error = data as { code: string; detail: string };
+      this.refusal = reasonOf(error);
+      this.#end(sentence(error.detail));
     }
   }
 
