@@ -13,9 +13,10 @@ use blocks::{Block, all, documents, prose_of, read};
 use clap::CommandFactory;
 
 /// Blocks that nothing reads, by a line of each, and why not.
-const FOR_PEOPLE: [(&str, &str, &str); 6] = [
+const FOR_PEOPLE: [(&str, &str, &str); 7] = [
     ("CONTRIBUTING.md", "make check    ruled-out words", "two commands with what they do, in columns"),
     ("docs/guides/signalboxctl.md", "$ signalboxctl login", "a recorded session, with what the program printed"),
+    ("docs/guides/signalboxctl.md", "Signing:\n  servers    web-1", "what the program prints before it signs"),
     ("docs/operate/instances.md", "load balancer ──HTTP──", "a drawing"),
     ("docs/guides/signed-commands.md", "ada@example.org ssh-ed25519", "a file of ssh-keygen, with keys cut short"),
     (
