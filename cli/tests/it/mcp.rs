@@ -11,7 +11,7 @@ use crate::keygen::Keygen;
 use crate::support::{Running, Site, eventually, open_to_all};
 
 /// A client that has begun a session.
-struct Client {
+pub struct Client {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -19,7 +19,7 @@ struct Client {
 }
 
 impl Client {
-    fn start(site: &Site, options: &[&str]) -> Self {
+    pub fn start(site: &Site, options: &[&str]) -> Self {
         let mut command = site.command(&[&["mcp"], options].concat());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
@@ -59,7 +59,7 @@ impl Client {
     }
 
     /// The data of a call that succeeds.
-    fn data(&mut self, tool: &str, arguments: &Value) -> Value {
+    pub fn data(&mut self, tool: &str, arguments: &Value) -> Value {
         let result = self.call(tool, arguments);
         assert_eq!(result["isError"], json!(false), "{result}");
         let text = text_of(&result);
@@ -68,13 +68,13 @@ impl Client {
     }
 
     /// The reason of one that does not.
-    fn refusal(&mut self, tool: &str, arguments: &Value) -> String {
+    pub fn refusal(&mut self, tool: &str, arguments: &Value) -> String {
         let result = self.call(tool, arguments);
         assert_eq!(result["isError"], json!(true), "{result}");
         text_of(&result).to_owned()
     }
 
-    fn tools(&mut self) -> Vec<Value> {
+    pub fn tools(&mut self) -> Vec<Value> {
         self.ask("tools/list", &json!({}))["result"]["tools"].as_array().unwrap().clone()
     }
 
@@ -89,11 +89,11 @@ fn text_of(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap()
 }
 
-fn names(tools: &[Value]) -> Vec<&str> {
+pub fn names(tools: &[Value]) -> Vec<&str> {
     tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
 }
 
-const READING: [&str; 6] =
+pub const READING: [&str; 6] =
     ["list_servers", "read_metrics", "list_alerts", "read_logs", "list_containers", "processes_at"];
 
 #[tokio::test(flavor = "multi_thread")]

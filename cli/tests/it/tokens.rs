@@ -1,148 +1,111 @@
-//! Tokens for programs, against a service of this test that answers as the contract says.
+//! Tokens for programs.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
-use std::sync::Arc;
 
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::support::{Outcome, Running};
+use crate::mcp::{Client, READING, names};
+use crate::support::{Outcome, Running, Site};
 
-const ID: &str = "019aa0b8-7d1c-7e3a-9c61-0d5f8f3f2b10";
-
-/// The requests so far: their first lines, and their bodies.
-type Requests = Arc<Mutex<Vec<(String, Value)>>>;
-
-struct Fake {
-    url: String,
-    requests: Requests,
-    home: tempfile::TempDir,
+/// A service with a server of each of two tags.
+async fn site() -> Site {
+    let site = Site::start().await;
+    site.add_server("web-1", &["production"]).await;
+    site.add_server("db-1", &["staging"]).await;
+    site
 }
 
-impl Fake {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let requests = Requests::default();
-        let kept = Arc::clone(&requests);
-        std::thread::spawn(move || listener.incoming().flatten().for_each(|stream| serve(stream, &kept)));
-        Self { url, requests, home: tempfile::tempdir().unwrap() }
-    }
-
-    async fn run(&self, arguments: &[&str]) -> Outcome {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_signalboxctl"));
-        command.env_clear().env("HOME", self.home.path()).env("TZ", "UTC").args(arguments).stdin(Stdio::null());
-        command.env("SIGNALBOX_URL", &self.url).env("SIGNALBOX_TOKEN", "a.b.c");
-        Running::start(command).outcome().await
-    }
+/// The program with another token.
+async fn run_with(site: &Site, token: &str, arguments: &[&str]) -> Outcome {
+    let mut command = site.command(arguments);
+    command.env("SIGNALBOX_TOKEN", token);
+    Running::start(command).outcome().await
 }
 
-fn serve(mut stream: TcpStream, requests: &Requests) {
-    let mut request = Vec::new();
-    let mut buffer = [0; 4096];
-    let (head, body) = loop {
-        let Ok(count @ 1..) = stream.read(&mut buffer) else { return };
-        request.extend_from_slice(&buffer[..count]);
-        let text = String::from_utf8_lossy(&request).into_owned();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
-        if body.len() >= length.unwrap_or(0) {
-            break (head.to_owned(), body.to_owned());
-        }
-    };
-    let line = head.lines().next().unwrap_or_default().to_owned();
-    requests.lock().push((line.clone(), serde_json::from_str(&body).unwrap_or_default()));
-    let listed = json!({"id": ID, "name": "grafana", "role": "operator", "rights": ["logs"], "scope": {"tag": "production"},
-        "prefix": "sbt_abc", "expires_at": "2027-01-01T00:00:00.000Z", "last_used_at": null, "last_used_address": null, "networks": ["10.0.0.0/8"],
-        "created_at": "2026-10-03T00:00:00.000Z"});
-    let mut made = listed.clone();
-    made["token"] = json!("sbt_abc_secret");
-    let (status, answer) = match line.split(' ').next().unwrap_or_default() {
-        "POST" if body.contains("\"refused\"") => (
-            "403 Forbidden",
-            json!({"detail": "This token does not allow this", "status_code": 403, "code": "token_not_allowed"}),
-        ),
-        "POST" => ("201 Created", made),
-        "DELETE" => ("200 OK", json!({"data": null, "message": "Token revoked"})),
-        _ => ("200 OK", json!([listed])),
-    };
-    let answer = answer.to_string();
-    let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n", answer.len());
-    let _ = stream.write_all(format!("{head}Content-Type: application/json\r\n\r\n{answer}").as_bytes());
+/// A token of a program with these options.
+async fn made(site: &Site, options: &[&str]) -> String {
+    let made = site.run(&[&["tokens", "add", "program", "--token-file", "-"], options].concat()).await;
+    made.done().trim_end().to_owned()
 }
 
 #[tokio::test]
 async fn a_token_goes_to_a_private_file_and_nowhere_else() {
-    let fake = Fake::start();
-    let file = fake.home.path().join("token");
+    let site = site().await;
+    let file = site.home.path().join("token");
     let name = file.to_str().unwrap();
 
-    let arguments = [
-        "tokens",
-        "add",
-        "grafana",
-        "--token-file",
-        name,
-        "--tag",
-        "production",
-        "--expires-in",
-        "30d",
-        "--network",
-        "10.0.0.0/8",
-        "--role",
-        "operator",
-        "--right",
-        "logs",
-    ];
-    let made = fake.run(&arguments).await;
-    let piped = fake.run(&["tokens", "add", "grafana", "--token-file", "-"]).await;
+    let options = ["--tag", "production", "--expires-in", "30d", "--network", "127.0.0.0/8"];
+    let role = ["--role", "operator", "--right", "logs"];
+    let add = ["tokens", "add", "grafana", "--token-file", name];
+    let outcome = site.run(&[&add[..], &options, &role].concat()).await;
 
-    assert_eq!(made.done(), format!("Made grafana. Its token is in {name}.\n"));
-    assert_eq!(fs::read_to_string(&file).unwrap(), "sbt_abc_secret\n");
+    assert_eq!(outcome.done(), format!("Made grafana. Its token is in {name}.\n"));
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(piped.done(), "sbt_abc_secret\n");
-    let requests = fake.requests.lock();
-    let (line, body) = &requests[0];
-    assert_eq!(line, "POST /api/v1/tokens HTTP/1.1");
-    assert_eq!(
-        (&body["name"], &body["role"], &body["rights"]),
-        (&json!("grafana"), &json!("operator"), &json!(["logs"]))
-    );
-    assert_eq!((&body["scope"], &body["networks"]), (&json!({"tag": "production"}), &json!(["10.0.0.0/8"])));
-    assert_eq!((&requests[1].1["scope"], requests[1].1.get("rights")), (&json!({"all": true}), None));
+    let token = fs::read_to_string(&file).unwrap();
+    assert!(token.starts_with("sbt_") && token.ends_with('\n'), "{} bytes", token.len());
+    let listed = site.get("/tokens").await;
+    let kept = &listed[0];
+    let fields = (&kept["name"], &kept["role"], &kept["rights"], &kept["scope"], &kept["networks"]);
+    let (scope, networks) = (json!({"tag": "production"}), json!(["127.0.0.0/8"]));
+    assert_eq!(fields, (&json!("grafana"), &json!("operator"), &json!(["logs"]), &scope, &networks));
+    let servers = run_with(&site, token.trim_end(), &["servers", "-o", "json"]).await.json();
+    let seen: Vec<&Value> = servers.as_array().unwrap().iter().map(|server| &server["name"]).collect();
+    assert_eq!(seen, [&json!("web-1")]);
 }
 
 #[tokio::test]
 async fn a_refusal_leaves_no_file() {
-    let fake = Fake::start();
-    let file = fake.home.path().join("token");
+    let site = site().await;
+    let token = made(&site, &[]).await;
+    let file = site.home.path().join("token");
+    let name = file.to_str().unwrap();
 
-    let refused = fake.run(&["tokens", "add", "refused", "--token-file", file.to_str().unwrap()]).await;
+    let by_token = run_with(&site, &token, &["tokens", "add", "more", "--token-file", name]).await;
+    let too_long = site.run(&["tokens", "add", "long", "--token-file", name, "--expires-in", "400d"]).await;
+    let nowhere = site.run(&["tokens", "add", "net", "--token-file", name, "--network", "nowhere"]).await;
 
-    refused.refused(1, "This token does not allow this: `signalboxctl login http://127.0.0.1");
+    by_token.refused(1, &format!("`signalboxctl login {}` signs in with your account", site.url));
+    too_long.refused(1, "expires_at: ");
+    nowhere.refused(1, "networks.0: ");
     assert!(!file.exists());
+    assert_eq!(site.get("/tokens").await.as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn tokens_are_listed_and_revoked_by_name() {
-    let fake = Fake::start();
+    let site = site().await;
+    let token = made(&site, &["--server", "web-1", "--role", "operator", "--right", "logs"]).await;
+    run_with(&site, &token, &["servers"]).await.done();
 
-    let listed = fake.run(&["tokens"]).await;
-    let unsure = fake.run(&["tokens", "rm", "grafana"]).await;
-    let revoked = fake.run(&["tokens", "rm", "grafana", "--yes"]).await;
-    let unknown = fake.run(&["tokens", "rm", "prometheus", "--yes"]).await;
+    let listed = site.run(&["tokens"]).await;
+    let unsure = site.run(&["tokens", "rm", "program"]).await;
+    let revoked = site.run(&["tokens", "rm", "program", "--yes"]).await;
+    let unknown = site.run(&["tokens", "rm", "program", "--yes"]).await;
 
-    assert!(
-        listed.done().contains("grafana  operator (logs)  tag production  10.0.0.0/8  2027-01-01 00:00:00  never"),
-        "{listed:?}"
-    );
+    assert!(listed.done().contains("program  operator (logs)  1 chosen  all "), "{listed:?}");
     unsure.refused(2, "confirm with --yes");
-    assert_eq!(revoked.done(), "Revoked grafana.\n");
-    unknown.refused(1, "there is no token \"prometheus\"");
-    let deleted = format!("DELETE /api/v1/tokens/{ID} HTTP/1.1");
-    assert!(fake.requests.lock().iter().any(|(line, _)| *line == deleted));
+    assert_eq!(revoked.done(), "Revoked program.\n");
+    unknown.refused(1, "there is no token \"program\"");
+    run_with(&site, &token, &["servers"]).await.refused(1, "check SIGNALBOX_TOKEN");
+    assert_eq!(site.run(&["tokens"]).await.done(), "");
+}
+
+#[tokio::test]
+async fn a_token_signs_in_and_serves_an_assistant() {
+    let mut site = site().await;
+    let token = made(&site, &["--tag", "staging"]).await;
+    let file = site.secret_file("token", &token);
+
+    let login = site.run_plain(&["login", &site.url, "--name", "assistant", "--token-file", &file]).await;
+    assert_eq!(login.done(), format!("Signed in to {} as the context assistant.\n", site.url));
+    assert!(site.run_plain(&["servers"]).await.done().contains("db-1"));
+    site.token = token;
+    let mut client = Client::start(&site, &[]);
+
+    assert_eq!(names(&client.tools()), READING);
+    let servers = client.data("list_servers", &json!({}));
+    assert_eq!((servers["servers"].as_array().unwrap().len(), &servers["servers"][0]["name"]), (1, &json!("db-1")));
+    let hidden = client.refusal("read_metrics", &json!({"server": "web-1"}));
+    assert!(hidden.contains("there is no server \"web-1\" that you can see"), "{hidden}");
 }
