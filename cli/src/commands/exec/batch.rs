@@ -21,6 +21,8 @@ use crate::signing::options::{Servers, Signed};
 
 /// A batch has no socket: this is how late its end is noticed, at most.
 const POLL: Duration = Duration::from_millis(500);
+/// An answer may be from the moment between the end of the last command and that of the batch: looked at again, this often at most.
+const MAX_LATE_LOOKS: u32 = 10;
 /// Results have this much of their output; the rest is asked for.
 const PREVIEW_BYTES: usize = 4096;
 /// Whole outputs that are asked for, one request each.
@@ -110,15 +112,16 @@ async fn finish(call: &Call, started: Value) -> Result<(Value, Batch), Failure> 
     let mut interrupts = Interrupts::listen()?;
     let mut progress = Progress::default();
     let mut backoff = Backoff::default();
-    let mut attempts = 0;
+    let (mut attempts, mut late_looks) = (0, 0);
     let mut value = started;
     loop {
         let batch: Batch = parsed(value.clone())?;
         progress.show(&batch);
-        if batch.finished_at.is_some() {
+        if is_over(&batch, late_looks) {
             progress.clear();
             return Ok((value, batch));
         }
+        late_looks += u32::from(batch.finished_at.is_some());
         let path = format!("/commands/batches/{}", batch.id);
         tokio::select! {
             () = tokio::time::sleep(POLL) => {}
@@ -150,6 +153,11 @@ async fn finish(call: &Call, started: Value) -> Result<(Value, Batch), Failure> 
             }
         };
     }
+}
+
+fn is_over(batch: &Batch, late_looks: u32) -> bool {
+    let is_complete = batch.counts.queued + batch.counts.running == 0;
+    batch.finished_at.is_some() && (is_complete || late_looks >= MAX_LATE_LOOKS)
 }
 
 /// How many are done, for people who wait.
@@ -212,4 +220,24 @@ fn show(call: &Call, groups: &[Group]) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_over_when_its_last_command_is() {
+        let batch = |finished_at: Value, running: u64| {
+            let value = json!({"id": "019aa0b8-7d1c-7e3a-9c61-0d5f8f3f2b10", "finished_at": finished_at,
+                "counts": {"queued": 0, "running": running}, "results": []});
+            serde_json::from_value::<Batch>(value).unwrap()
+        };
+        let end = json!("2026-11-26T20:25:41.778Z");
+
+        assert!(is_over(&batch(end.clone(), 0), 0));
+        assert!(!is_over(&batch(Value::Null, 0), MAX_LATE_LOOKS));
+        assert!(!is_over(&batch(end.clone(), 1), 0), "the counts are from before the end");
+        assert!(is_over(&batch(end, 1), MAX_LATE_LOOKS), "nobody waits for what does not come");
+    }
 }
