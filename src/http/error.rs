@@ -3,6 +3,7 @@
 mod identity;
 mod meaning;
 mod of_parts;
+mod quota;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ use super::extract::fault::{Fault, Faults};
 use crate::auth::access::AccessError;
 use crate::memory::OverBudget;
 use crate::shares::Full;
-use crate::store::{MAX_INVITATIONS, Quota, StoreError};
+use crate::store::{MAX_INVITATIONS, StoreError};
 
 /// The longest text of an agent that an error contains, in bytes.
 const MAX_AGENT_DETAIL: usize = 1_000;
@@ -346,7 +347,7 @@ impl From<StoreError> for ApiError {
             StoreError::NoRecipient => Self::not_found("There is no account for the servers"),
             StoreError::NoAccount => Self::code(ErrorCode::TokenRevoked),
             StoreError::QuotaExceeded { quota, limit } => {
-                Self::Refused { code: ErrorCode::QuotaExceeded, detail: exceeded(quota, limit).into() }
+                Self::Refused { code: ErrorCode::QuotaExceeded, detail: quota::exceeded(quota, limit).into() }
             }
             StoreError::MigrationBlocked | StoreError::Unreachable(_) => Self::code(ErrorCode::Busy),
             StoreError::Database(_)
@@ -360,29 +361,6 @@ impl From<StoreError> for ApiError {
             | StoreError::Copy { .. } => Self::internal(error),
         }
     }
-}
-
-/// The limit that was reached, and how to proceed.
-fn exceeded(quota: Quota, limit: u64) -> String {
-    let (most, flag) = match quota {
-        Quota::Servers => ("servers: delete one", "servers"),
-        Quota::ApiKeys => ("API keys: revoke one", "api-keys"),
-        Quota::Thresholds => ("thresholds: delete one", "thresholds"),
-        Quota::Evaluations => {
-            ("evaluations (thresholds times the servers that each is for): delete a threshold", "evaluations")
-        }
-        Quota::Silences => ("silences: delete one", "silences"),
-        Quota::Channels => ("notification channels: delete one", "channels"),
-        Quota::Views => ("views and dashboards: delete one", "views"),
-        Quota::Grants => ("grants: end one", "grants"),
-        Quota::Teams => ("teams: delete one", "teams"),
-        Quota::Tokens => ("tokens: revoke one", "tokens"),
-        Quota::Batches => ("running batches: wait for one, or cancel it", "batches"),
-        Quota::CommandStorage => {
-            ("bytes of commands that have not ended: wait for one, or cancel it", "command-storage")
-        }
-    };
-    format!("This account may have {limit} {most}, or ask the service's administrator to raise --quota-{flag}")
 }
 
 impl From<AccessError> for ApiError {

@@ -8,7 +8,8 @@
 //! output is sent only as the peer reads, and the whole actor waits for that. So a feature writes a bounded piece at a
 //! time and then calls [`Dashboard::again`].
 
-use std::error::Error;
+mod renewal;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +32,6 @@ use super::{code_of, reason};
 use crate::auth::Caller;
 use crate::auth::access::{AccessError, Action};
 use crate::auth::account::Accounts;
-use crate::auth::bearer::BearerError;
 use crate::auth::factors::{FactorError, Factors};
 use crate::clock::Clock;
 use crate::feeds::{FeedFrame, Feeds, Subscription, Text, Topic, Wake};
@@ -345,61 +345,6 @@ impl<F: Feature> Dashboard<F> {
             metrics::counter!("signalbox_subscriber_messages_unknown_total").increment(1);
         }
     }
-
-    /// Continues with a new token of the same user.
-    fn renew(&mut self, token: Option<String>, ctx: &mut Context<F>) {
-        let (accounts, address) = (self.services.accounts.clone(), self.pass.address.clone());
-        let found = async move {
-            let (caller, expires_at) = accounts.bearer(&token.unwrap_or_default(), || address).await?;
-            let passing = accounts.factors.passing(&accounts.logins, caller, Factors::check_second_factor);
-            Ok(passing.await?.map(|caller| (caller, expires_at)))
-        };
-        ctx.spawn(found.into_actor(self).map(|outcome: Result<_, RenewalError>, dashboard, ctx| match outcome {
-            Ok(Some((caller, _))) if caller.user_id != dashboard.pass.caller.user_id => dashboard.refuse(ctx),
-            Ok(Some((caller, expires_at))) => {
-                let is_other = caller.token != dashboard.pass.caller.token;
-                dashboard.pass.caller = caller;
-                dashboard.pass.token_expires_at = expires_at;
-                // Messages that wait in the old subscription, above all its end, must not be lost with it.
-                dashboard.drain(ctx);
-                dashboard.subscribe(ctx);
-                dashboard.await_expiry(ctx);
-                if is_other {
-                    dashboard.look_again(ctx);
-                    F::rights_changed(dashboard, ctx);
-                }
-            }
-            Ok(None) => dashboard.end(close::UNAUTHORIZED, "the session has ended", ctx),
-            Err(RenewalError::Factor(FactorError::SecondFactorRequired)) => {
-                let (code, description) = End::Factor.closing();
-                dashboard.end(code, description, ctx);
-            }
-            Err(RenewalError::Bearer(BearerError::Store(error))) => dashboard.fail(&error, ctx),
-            Err(RenewalError::Bearer(BearerError::Ended | BearerError::Revoked)) => {
-                dashboard.end(close::UNAUTHORIZED, "the session has ended", ctx);
-            }
-            Err(RenewalError::Bearer(BearerError::Token(_) | BearerError::Network(_))) => dashboard.refuse(ctx),
-            Err(RenewalError::Factor(error)) => dashboard.fail(&error, ctx),
-        }));
-    }
-
-    fn refuse(&mut self, ctx: &mut Context<F>) {
-        self.end(close::UNAUTHORIZED, "the token is not valid", ctx);
-    }
-
-    fn fail(&mut self, error: &dyn Error, ctx: &mut Context<F>) {
-        tracing::error!(%error, "cannot look up a login");
-        self.end(close::OVERLOADED, "try again later", ctx);
-    }
-}
-
-/// Why a socket does not continue with another token.
-#[derive(Debug, thiserror::Error)]
-enum RenewalError {
-    #[error(transparent)]
-    Bearer(#[from] BearerError),
-    #[error(transparent)]
-    Factor(#[from] FactorError),
 }
 
 impl<F: Feature> Actor for Dashboard<F> {

@@ -81,7 +81,7 @@ pub struct ProgramToken {
 /// A token to insert. The caller has checked that its user sees the servers.
 #[derive(Debug, Clone)]
 pub struct NewProgramToken {
-    /// The user for whom it acts.
+    /// The user whose rights it has, at most.
     pub user_id: Uuid,
     /// Its name, for people.
     pub name: String,

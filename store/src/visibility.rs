@@ -6,6 +6,8 @@
 //! of one tag costs as much as their owner's: an index of names is read until the page is full, and an index of tags counts the
 //! list. Several are joined by UNION ALL, and a page is taken from the first rows of each.
 
+mod limit;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use sea_orm::sea_query::{Expr, ExprTrait, Query, SelectStatement, SimpleExpr, Un
 use sea_orm::{ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QuerySelect};
 use uuid::Uuid;
 
+use self::limit::Limit;
 use super::{GrantScope, Store, StoreError, TokenScope};
 
 /// Owners whose tags are looked up in one branch: SQLite nests conditions at most 1,000 deep, and joins at most 500 branches.
@@ -32,40 +35,6 @@ pub struct Visibility {
     own: Uuid,
     shares: Option<Arc<Shares>>,
     limit: Limit,
-}
-
-/// What a token leaves of the servers that its user may see.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Limit {
-    /// All of them.
-    None,
-    /// Those with this tag.
-    Tag(String),
-    /// These.
-    Ids(Arc<[Uuid]>),
-    /// None of them.
-    Nothing,
-}
-
-impl Limit {
-    /// The condition on the table of servers.
-    fn condition(&self) -> Option<Condition> {
-        Some(match self {
-            Self::None => return None,
-            Self::Tag(tag) => Condition::all().add(has_one_of(std::slice::from_ref(tag))),
-            Self::Ids(ids) => Condition::all().add(server::Column::Id.is_in(ids.iter().copied())),
-            Self::Nothing => Condition::all().add(Expr::cust("1 = 0")),
-        })
-    }
-
-    /// The condition, and this one.
-    fn and(&self, condition: Condition) -> Condition {
-        match self.condition() {
-            None => condition,
-            // A condition of its own: the other one may be of alternatives.
-            Some(limit) => Condition::all().add(condition).add(limit),
-        }
-    }
 }
 
 /// The servers that others share with somebody. No server is in two of the lists, if it has the owner that its grants name.
@@ -180,12 +149,7 @@ impl Visibility {
     /// Those of the servers for which a token is.
     #[must_use]
     pub fn within(self, scope: &TokenScope) -> Self {
-        let limit = match scope {
-            TokenScope::All => Limit::None,
-            TokenScope::Tag(tag) => Limit::Tag(tag.clone()),
-            TokenScope::ServerIds(ids) => Limit::Ids(ids.as_slice().into()),
-        };
-        Self { limit, ..self }
+        Self { limit: Limit::of(scope), ..self }
     }
 
     /// None of the servers.

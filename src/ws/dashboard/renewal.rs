@@ -1,0 +1,69 @@
+//! A socket continues with another token of the same user.
+
+use std::error::Error;
+
+use actix::{ActorFutureExt, AsyncContext, WrapFuture};
+use signalbox_protocol::close;
+
+use super::{Context, Dashboard, Feature};
+use crate::auth::bearer::BearerError;
+use crate::auth::factors::{FactorError, Factors};
+use crate::ws::end::End;
+
+/// Why a socket does not continue with another token.
+#[derive(Debug, thiserror::Error)]
+enum RenewalError {
+    #[error(transparent)]
+    Bearer(#[from] BearerError),
+    #[error(transparent)]
+    Factor(#[from] FactorError),
+}
+
+impl<F: Feature> Dashboard<F> {
+    /// Continues with a new token of the same user.
+    pub(super) fn renew(&mut self, token: Option<String>, ctx: &mut Context<F>) {
+        let (accounts, address) = (self.services.accounts.clone(), self.pass.address.clone());
+        let found = async move {
+            let (caller, expires_at) = accounts.bearer(&token.unwrap_or_default(), || address).await?;
+            let passing = accounts.factors.passing(&accounts.logins, caller, Factors::check_second_factor);
+            Ok(passing.await?.map(|caller| (caller, expires_at)))
+        };
+        ctx.spawn(found.into_actor(self).map(|outcome: Result<_, RenewalError>, dashboard, ctx| match outcome {
+            Ok(Some((caller, _))) if caller.user_id != dashboard.pass.caller.user_id => dashboard.refuse(ctx),
+            Ok(Some((caller, expires_at))) => {
+                let is_other = caller.token != dashboard.pass.caller.token;
+                dashboard.pass.caller = caller;
+                dashboard.pass.token_expires_at = expires_at;
+                // Messages that wait in the old subscription, above all its end, must not be lost with it.
+                dashboard.drain(ctx);
+                dashboard.subscribe(ctx);
+                dashboard.await_expiry(ctx);
+                // The token may have been revoked before this socket subscribed.
+                dashboard.look_again(ctx);
+                if is_other {
+                    F::rights_changed(dashboard, ctx);
+                }
+            }
+            Ok(None) => dashboard.end(close::UNAUTHORIZED, "the session has ended", ctx),
+            Err(RenewalError::Factor(FactorError::SecondFactorRequired)) => {
+                let (code, description) = End::Factor.closing();
+                dashboard.end(code, description, ctx);
+            }
+            Err(RenewalError::Bearer(BearerError::Store(error))) => dashboard.fail(&error, ctx),
+            Err(RenewalError::Bearer(BearerError::Ended | BearerError::Revoked)) => {
+                dashboard.end(close::UNAUTHORIZED, "the session has ended", ctx);
+            }
+            Err(RenewalError::Bearer(BearerError::Token(_) | BearerError::Network(_))) => dashboard.refuse(ctx),
+            Err(RenewalError::Factor(error)) => dashboard.fail(&error, ctx),
+        }));
+    }
+
+    fn refuse(&mut self, ctx: &mut Context<F>) {
+        self.end(close::UNAUTHORIZED, "the token is not valid", ctx);
+    }
+
+    fn fail(&mut self, error: &dyn Error, ctx: &mut Context<F>) {
+        tracing::error!(%error, "cannot look up a login");
+        self.end(close::OVERLOADED, "try again later", ctx);
+    }
+}
