@@ -66,7 +66,9 @@ pub(super) struct BatchRun {
     _claim: Claim,
     batch: CommandBatch,
     queue: VecDeque<Command>,
-    running: JoinSet<JobStatus>,
+    running: JoinSet<Turn>,
+    /// Commands that have ended, but whose end may not be stored.
+    unstored: Vec<Uuid>,
     has_failed: bool,
     course: watch::Receiver<Course>,
     /// Until then a server whose agent is not connected keeps its place in the queue.
@@ -82,6 +84,7 @@ impl BatchRun {
             batch,
             queue: VecDeque::new(),
             running: JoinSet::new(),
+            unstored: Vec::new(),
             has_failed: false,
             course,
             patient_until: Instant::now(),
@@ -156,12 +159,22 @@ impl BatchRun {
                 self.note(ended);
             }
         }
+        // A reader of a batch that has ended learns how each command ended.
+        for id in std::mem::take(&mut self.unstored) {
+            self.means.writer.until_stored(id).await;
+        }
         let (batch_id, by) = (self.batch.id, self.batch.instance_id);
         self.write(CommandWrite::BatchEnded { batch_id, at: self.means.clock.now(), by }, Vec::new()).await
     }
 
-    fn note(&mut self, ended: Result<JobStatus, JoinError>) {
-        self.has_failed |= has_failed(ended.unwrap_or(JobStatus::Lost));
+    fn note(&mut self, turn: Result<Turn, JoinError>) {
+        let Ok(Turn { ended, status }) = turn else {
+            self.has_failed = true;
+            return;
+        };
+        self.has_failed |= has_failed(status);
+        self.unstored.retain(|id| self.means.running.contains(*id));
+        self.unstored.extend(ended);
     }
 
     /// Returns the status of the queued commands if they must not run.
@@ -317,19 +330,29 @@ impl BatchRun {
     }
 }
 
-async fn run_one(dispatch: Arc<Dispatch>, job: Arc<Job>, stdin: Option<String>) -> JobStatus {
+/// What became of a command's turn.
+struct Turn {
+    /// The command, if it has ended.
+    ended: Option<Uuid>,
+    status: JobStatus,
+}
+
+async fn run_one(dispatch: Arc<Dispatch>, job: Arc<Job>, stdin: Option<String>) -> Turn {
     match dispatch.send(&job, stdin).await {
         Ok(()) => turn(job).await,
-        Err(_) => JobStatus::Failed,
+        Err(_) => Turn { ended: job.ended().map(|_| job.id()), status: JobStatus::Failed },
     }
 }
 
 /// Waits until a job has ended, at most for as long as it may occupy its place.
-async fn turn(job: Arc<Job>) -> JobStatus {
+async fn turn(job: Arc<Job>) -> Turn {
     let own_limit = Duration::from_secs(u64::try_from(job.row.timeout_seconds).unwrap_or_default());
     // A disconnected agent must not delay the others forever; its result is stored when it arrives.
     _ = tokio::time::timeout(own_limit + BEYOND_TIMEOUT, job.has_ended()).await;
-    job.ended().map_or(JobStatus::Lost, |end| end.status)
+    match job.ended() {
+        Some(end) => Turn { ended: Some(job.id()), status: end.status },
+        None => Turn { ended: None, status: JobStatus::Lost },
+    }
 }
 
 /// The end of a queued command whose user may not run it any more.

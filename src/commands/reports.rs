@@ -78,7 +78,7 @@ impl AgentReports {
             match job {
                 // If another instance published the end, it may not have stored it. An end that is stored stays.
                 Some(job) if is_first || job.is_remote() => reports.writer.store_end(&job).await,
-                Some(job) => reports.writer.until_stored(&job).await,
+                Some(job) => reports.writer.until_stored(job.id()).await,
                 None => reports.elsewhere.store_end_of(server_id, id, end).await,
             }
             _ = settled.send(());

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
+use uuid::Uuid;
+
 use super::entries;
 use super::job::{End, Job};
 use super::running::RunningJobs;
@@ -45,12 +48,14 @@ pub(super) struct JobWriter {
     batch_writer: BatchWriter<CommandChange>,
     running: RunningJobs,
     quota: Arc<StorageQuota>,
+    /// Notified when the end of a job is stored.
+    stored: Arc<Notify>,
 }
 
 impl JobWriter {
     /// Must be called where tasks can be spawned.
     pub fn new(store: Store, running: RunningJobs, quota: Arc<StorageQuota>) -> Self {
-        Self { batch_writer: BatchWriter::start(store), running, quota }
+        Self { batch_writer: BatchWriter::start(store), running, quota, stored: Arc::default() }
     }
 
     /// Writes a change with its audit entries. Returns whether a row was changed, when all of it is durable.
@@ -88,14 +93,21 @@ impl JobWriter {
             tokio::time::sleep(STORE_AGAIN_AFTER).await;
         }
         self.running.forget(end.id);
+        self.stored.notify_waiters();
         let output = end.output.as_ref().map_or(0, Vec::len) + end.output_parts.as_ref().map_or(0, String::len);
         self.quota.wrote(job.row.owner_id, output);
     }
 
     /// Waits until another task has stored the end of a job.
-    pub async fn until_stored(&self, job: &Job) {
-        while self.running.contains(job.id()) {
-            tokio::time::sleep(STORE_AGAIN_AFTER).await;
+    pub async fn until_stored(&self, id: Uuid) {
+        loop {
+            // Listens before it looks, so that no notice is missed.
+            let stored = self.stored.notified();
+            if !self.running.contains(id) {
+                return;
+            }
+            // Jobs are also forgotten without being stored, as with a deleted server.
+            _ = tokio::time::timeout(STORE_AGAIN_AFTER, stored).await;
         }
     }
 }
