@@ -44,6 +44,9 @@ export class World {
       status,
       description: '',
       tags: [['production', 'staging', 'lab'][index % 3], ['eu', 'us'][index % 2]],
+      owner: { id: id(1), username: 'demo' },
+      role: 'owner',
+      rights: ['containers', 'commands', 'logs', 'terminal'],
       last_seen_at: seen,
       agent:
         status === 'pending'

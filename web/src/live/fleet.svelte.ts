@@ -43,6 +43,7 @@ export class Row {
   status = $state() as ServerStatus;
   #pace = new Pace();
   #measuredAt = 0;
+  #followers = new Set<() => void>();
 
   constructor(server: Server) {
     this.server = server;
@@ -90,6 +91,13 @@ export class Row {
     }
     this.reading = reading;
     this.status = reading.status;
+    for (const look of this.#followers) look();
+  }
+
+  /** Calls with each reading, until what it gives is called. For what follows some of them only. */
+  follow(look: () => void): () => void {
+    this.#followers.add(look);
+    return () => this.#followers.delete(look);
   }
 
   /** Takes what the list says of it. */

@@ -9,33 +9,56 @@ const READ_MS = 2_000;
 /** The same for small print. */
 const PRINT_MS = 4_000;
 
-/** What is shown of a row. Out of sight it stands still, so hundreds of servers cost what a windowful costs. */
+/**
+ * What is shown of a row. Out of sight it stands still, so hundreds of servers cost what a windowful costs. Made while a component
+ * is, with which it ends.
+ *
+ * A reading is a state of its own, set when its turn comes. Derived from that of the row it would be computed again with each
+ * message, and everything that shows it be asked whether it has changed: that took most of the time of an update.
+ */
 export class Shown {
-  isSeen = $state(false);
   readonly row: Row;
-  #held: Reading | null;
-  readonly #turn = new Turn<Reading>(READ_MS);
+  #isSeen = $state(false);
+  #reading = $state.raw<Reading | null>(null);
+  /** For small print: it may be a moment older. */
+  #print = $state.raw<Reading | null>(null);
+  readonly #turn: Turn<Reading>;
   readonly #printTurn = new Turn<Reading>(PRINT_MS);
   #age: number | null = null;
   #isStale = false;
 
-  constructor(row: Row) {
+  /** `readMs`: how often its numbers change at most. */
+  constructor(row: Row, readMs = READ_MS) {
     this.row = row;
-    this.#held = row.reading;
+    this.#turn = new Turn<Reading>(readMs);
+    untrack(() => this.#look());
+    $effect(() => row.follow(() => untrack(() => this.#look())));
   }
 
-  // Does not read whether it is stale, which changes with the clock: all that is shown would be computed again each second.
-  get #isLast(): boolean {
-    return this.row.status !== 'online';
+  get isSeen(): boolean {
+    return this.#isSeen;
   }
 
-  readonly reading: Reading | null = $derived.by(() => {
-    if (this.isSeen) this.#held = this.#turn.take(this.row.reading, this.#isLast);
-    return this.#held;
-  });
+  set isSeen(isSeen: boolean) {
+    this.#isSeen = isSeen;
+    if (isSeen) untrack(() => this.#look());
+  }
 
-  /** The reading for what stands in small print: it may be a moment older. */
-  readonly print: Reading | null = $derived.by(() => this.#printTurn.take(this.reading, this.#isLast));
+  get reading(): Reading | null {
+    return this.#reading;
+  }
+
+  get print(): Reading | null {
+    return this.#print;
+  }
+
+  #look(): void {
+    // What was never shown is shown as it is.
+    if (!this.#isSeen && this.#reading !== null) return;
+    const isLast = this.row.status !== 'online';
+    this.#reading = this.#turn.take(this.row.reading, isLast);
+    this.#print = this.#printTurn.take(this.#reading, isLast);
+  }
 
   // The clock moves these two: that a reading makes them young is seen within a second.
   readonly age: number | null = $derived.by(() => {
