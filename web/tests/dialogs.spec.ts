@@ -51,6 +51,12 @@ const dialogs: Dialog[] = [
   },
   { name: 'whom to ask', path: '/servers/SHARED', open: press(t.server.access()) },
   { name: 'a new signing key', path: '/account/security', open: press(t.signing.makeKey()) },
+  { name: 'a new token', path: '/account/tokens', open: press(t.tokens.create()) },
+  {
+    name: 'a revocation of a token',
+    path: '/account/tokens',
+    open: press(t.like(t.tokens.revokeTitle({ name: '{}' }))),
+  },
   { name: 'a new team', path: '/account/teams', open: press(t.teams.create()) },
   {
     name: 'another name of a team',

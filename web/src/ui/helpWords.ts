@@ -9,6 +9,7 @@ export const helpWords: Record<HelpTopic, () => string> = {
   install: m.install,
   policy: m.policy,
   noAgent: m.noAgent,
+  prometheus: m.prometheus,
   keys: m.keys,
   metrics: m.metrics,
   explore: m.explore,

@@ -15,6 +15,7 @@ export const QUOTAS: Record<QuotaName, () => string> = {
   channels: m.quotaChannels,
   views: m.quotaViews,
   grants: m.quotaGrants,
+  tokens: m.quotaTokens,
   teams: m.quotaTeams,
   batches: m.quotaBatches,
   command_bytes: m.quotaCommandBytes,

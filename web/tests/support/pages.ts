@@ -72,6 +72,7 @@ export const signedIn: Shown[] = [
     path: '/account/teams',
     ready: (page) => page.getByRole('button', { name: t.like(t.teams.renameOf({ team: '{}' })) }).first(),
   },
+  { path: '/account/tokens', ready: button(t.tokens.revokeTitle({ name: 'prometheus-of-the-northern-data-centre' })) },
   { path: '/account/audit', ready: (page) => page.getByRole('row').nth(1) },
   { path: '/account/about', ready: heading(t.account.thisService()) },
   { path: '/wall', ready: (page) => page.getByRole('heading', { level: 2 }).first() },
@@ -138,6 +139,11 @@ async function make(site: Site, { account, server, logs }: Control): Promise<Thi
   const board = await create('/dashboards', { name: 'Morning round', layout: { version: 1, panels } });
   const url = 'https://ntfy.example.com/a-topic-that-nobody-can-guess-because-it-is-long';
   await create('/notifications/channels', { name: 'on-call', type: 'ntfy', settings: { url } });
+  await create('/tokens', {
+    name: 'prometheus-of-the-northern-data-centre',
+    scope: { server_ids: [server.id] },
+    networks: ['10.0.0.0/8', '2001:db8::/32'],
+  });
   const ends_at = new Date(Date.now() + 3_600_000).toISOString();
   await create('/alerts/silences', { tag: 'rack-4', reason: 'New disks in rack 4', ends_at });
   const away = await site.server(account, 'nightly-backup-store-of-the-old-building');

@@ -54,6 +54,7 @@ export * as teams from '#messages/teams';
 export * as terminal from '#messages/terminal';
 export * as thresholds from '#messages/thresholds';
 export * as timeline from '#messages/timeline';
+export * as tokens from '#messages/tokens';
 export * as ui from '#messages/ui';
 export * as unable from '#messages/unable';
 export * as units from '#messages/units';
