@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
+use signalbox_protocol::agent::SigningInfo;
 
 use crate::docker::socket_of;
 use crate::signed;
@@ -167,6 +168,12 @@ impl Policy {
         self.commands == Switch::Signed || self.terminal == Switch::Signed || self.docker == DockerAccess::Signed
     }
 
+    /// What the agent reports of what it asks of those who sign.
+    pub fn signing(&self) -> Option<SigningInfo> {
+        let name = self.name.clone().filter(|_| self.asks_for_signatures())?;
+        Some(SigningInfo { name, approvals: self.approvals.unwrap_or(1) })
+    }
+
     /// What the agent reports as its capabilities: permitted here, and part of this build.
     pub fn capabilities(&self) -> Vec<String> {
         let processes = (self.processes == Switch::On).then_some("processes");
@@ -254,6 +261,16 @@ mod tests {
         let policy = Policy { commands: Switch::On, terminal: Switch::On, ..Policy::default() };
 
         assert_eq!(policy.capabilities(), ["metrics", "processes", "docker", "commands", "terminal"]);
+    }
+
+    #[test]
+    fn the_agent_reports_what_signers_have_to_know_where_something_needs_a_signature() {
+        let reported = |text: &str| Policy::parse(text).unwrap().signing();
+        let signed = "terminal = \"signed\"\nname = \"web-1\"\nsigners = \"/etc/signers\"\n";
+
+        assert_eq!(reported("commands = \"on\"\n"), None);
+        assert_eq!(reported(signed), Some(SigningInfo { name: "web-1".into(), approvals: 1 }));
+        assert_eq!(reported(&format!("{signed}approvals = 3\n")).unwrap().approvals, 3);
     }
 
     #[test]

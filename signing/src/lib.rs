@@ -7,10 +7,12 @@
 //! - [`ssh`]: keys and signatures of OpenSSH
 //! - [`webauthn`]: passkeys, for the service's sign-in, too
 //! - [`signers`]: the people whose signatures count, in OpenSSH's format of allowed signers
+//! - [`form`]: whether something is a signature of some bytes, for who knows no signers
 //! - [`verdict`]: whether a signed payload permits what is asked
 //!
 //! All cryptography is aws-lc's, which agent and service contain for TLS.
 
+pub mod form;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod payload;
@@ -19,6 +21,7 @@ pub mod ssh;
 pub mod verdict;
 pub mod webauthn;
 
+pub use form::{Author, FormError};
 pub use payload::{Kind, Payload, PayloadError};
 pub use signers::{Signer, Signers, SignersError};
 pub use verdict::{Asked, Reason, Refusal, Terms, signers_of};

@@ -9,6 +9,7 @@ use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
 use super::alone::Alone;
+use super::approvals::Approvals;
 use super::batch::Batches;
 use super::batch_run::Means;
 use super::dispatch::Dispatch;
@@ -84,6 +85,7 @@ pub struct Jobs {
     dispatch: Arc<Dispatch>,
     reports: Arc<AgentReports>,
     batches: Arc<Batches>,
+    approvals: Approvals,
     retention: Arc<Retention>,
     is_stopping: Arc<watch::Sender<bool>>,
     /// The runtime of the thread on which commands are written and the registry runs, so that sending waits for no other
@@ -177,6 +179,8 @@ impl Jobs {
             elsewhere: elsewhere.clone(),
             runners,
         };
+        let batches = Arc::new(Batches::new(Arc::new(means), cluster.clone()));
+        let approvals = Approvals { clock: clock.clone(), store: store.clone(), batches: batches.clone(), cluster };
         Self {
             clock,
             store,
@@ -187,7 +191,8 @@ impl Jobs {
             elsewhere,
             dispatch,
             reports: Arc::new(reports),
-            batches: Arc::new(Batches::new(Arc::new(means), cluster)),
+            batches,
+            approvals,
             retention: Arc::new(retention),
             is_stopping: Arc::new(watch::Sender::new(false)),
             runtime: Handle::current(),
@@ -201,6 +206,10 @@ impl Jobs {
 
     pub fn batches(&self) -> &Batches {
         &self.batches
+    }
+
+    pub fn approvals(&self) -> &Approvals {
+        &self.approvals
     }
 
     /// Stores a command and sends it. Resolves when it was sent or could not be, or after `limit` if its agent reads nothing.

@@ -82,12 +82,23 @@ pub struct AgentOut {
     cpu_count: u32,
     /// What the agent's own policy allows.
     capabilities: Vec<String>,
+    /// What the agent asks of those who sign. Null where nothing needs a signature, and for older agents.
+    signing: Option<SigningOut>,
     connected_at: Option<AgentMoment>,
     /// How far the machine's clock is ahead of the service's, in milliseconds. Updated while the agent is connected.
     clock_offset_ms: Option<i64>,
     /// Another machine uses a key of this server, for example a clone of it: they take over the server from each other.
     /// Null if there is no conflict.
     conflict: Option<ConflictOut>,
+}
+
+/// What an agent asks of those who sign commands, terminals and actions on containers.
+#[derive(Debug, Clone, Serialize, Deserialize, Apiv2Schema)]
+pub struct SigningOut {
+    /// What signers call this server, in `servers` of payloads.
+    name: String,
+    /// How many different people have to sign.
+    approvals: u32,
 }
 
 /// The machine that lost the server when the connected one took over.

@@ -9,6 +9,7 @@ use sea_orm::{
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+use super::approvals::approve;
 use super::audit_log::record_in;
 use super::command_storage::row_bytes;
 use super::{Command, CommandBatch, Page, PageRequest, Quota, Store, StoreError};
@@ -37,8 +38,8 @@ pub struct CommandChange {
 pub enum CommandWrite {
     /// A new command.
     New(Box<Command>),
-    /// A new batch and its commands.
-    NewBatch(Box<CommandBatch>, Vec<Command>),
+    /// A new batch and its commands. With what must happen once, only the first attempt writes it.
+    NewBatch(Box<CommandBatch>, Vec<Command>, Option<Once>),
     /// No change, only audit entries.
     AuditOnly,
     /// These commands are sent, while this instance runs their batch.
@@ -88,6 +89,18 @@ pub enum CommandWrite {
     },
 }
 
+/// What starts a batch at most once, however many instances and requests try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Once {
+    /// A command got all its signatures.
+    Approval {
+        /// The approval.
+        id: Uuid,
+        /// When that was noticed.
+        at: Timestamp,
+    },
+}
+
 /// How a command ended.
 #[derive(Debug, Clone)]
 pub struct CommandEnd {
@@ -126,7 +139,13 @@ impl Store {
             for (change, is_made) in changes.iter().zip(&mut made) {
                 match &change.write {
                     CommandWrite::New(command) => insert(&transaction, std::slice::from_ref(command)).await?,
-                    CommandWrite::NewBatch(batch, commands) => {
+                    CommandWrite::NewBatch(batch, commands, once) => {
+                        if let Some(once) = once
+                            && !is_first(&transaction, *once).await?
+                        {
+                            *is_made = false;
+                            continue;
+                        }
                         self.expect_room(&transaction, batch.owner_id, Quota::Batches).await?;
                         let texts = |it: &Command| it.command.len() + it.stdin.as_ref().map_or(0, String::len);
                         let adding = commands.iter().map(|it| row_bytes(texts(it))).sum();
@@ -276,6 +295,13 @@ impl Store {
             Ok(batches.exec(&self.write).await?.rows_affected)
         })
         .await
+    }
+}
+
+/// Whether nobody has started this before. Until the transaction ends, nobody else gets an answer.
+async fn is_first(connection: &impl ConnectionTrait, once: Once) -> Result<bool, StoreError> {
+    match once {
+        Once::Approval { id, at } => approve(connection, id, at).await,
     }
 }
 

@@ -86,6 +86,7 @@ impl StoreError {
             | Self::RegistrationClosed
             | Self::InvitationInvalid
             | Self::TooManyInvitations
+            | Self::TooManyApprovals
             | Self::NotAdministrator
             | Self::LastAdministrator
             | Self::OwnsServers

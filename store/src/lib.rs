@@ -23,6 +23,7 @@ mod alert_totals;
 mod alerts;
 mod annotations;
 mod api_keys;
+mod approvals;
 pub mod audit;
 mod audit_log;
 mod backup;
@@ -93,19 +94,22 @@ pub use alert_rules::{RuleScope, WatchedServer};
 pub use alerts::{AlertChange, AlertChanges};
 pub use annotations::MAX_ANNOTATIONS;
 pub use api_keys::{KnownKey, NewApiKey};
+pub use approvals::{ApprovalServer, MAX_WAITING, NewApproval, Signing};
 pub use audit_log::AuditFilter;
 pub use batches::{BatchItem, BatchStanding};
 pub use channels::{ChannelPatch, NewChannel, SealedSettings};
 pub use claims::{Attempt, Claim, Due};
 pub use clock::SavedClock;
 pub use command_storage::Trimmed;
-pub use commands::{CommandChange, CommandEnd, CommandWrite};
+pub use commands::{CommandChange, CommandEnd, CommandWrite, Once};
 pub use commit::{Claim as SessionClaim, Commit, Committed, Connected, Departure, Disconnected, Redescribed};
 pub use connect::{DatabaseSettings, POSTGRES_CONNECTIONS, Pooler};
 pub use entity::alert::Model as Alert;
 pub use entity::alert_event::Model as AlertEvent;
 pub use entity::alert_threshold::Model as Threshold;
 pub use entity::api_key::Model as ApiKey;
+pub use entity::approval::Model as Approval;
+pub use entity::approval_signature::Model as ApprovalSignature;
 pub use entity::command::Model as Command;
 pub use entity::command_batch::Model as CommandBatch;
 pub use entity::external_identity::Model as ExternalIdentity;
@@ -237,6 +241,9 @@ pub enum StoreError {
     /// Too many invitations are open.
     #[error("{MAX_INVITATIONS} invitations are open")]
     TooManyInvitations,
+    /// Too many commands of the account wait for signatures.
+    #[error("{MAX_WAITING} commands of the account wait for signatures")]
+    TooManyApprovals,
     /// The caller was an administrator when the request began, and is none any more.
     #[error("the caller is no administrator any more")]
     NotAdministrator,

@@ -10,6 +10,7 @@ mod account_transfer;
 mod after_the_commit;
 mod alerts_api;
 mod api_keys;
+mod approvals;
 mod audit;
 mod auth;
 mod cli;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-pub use auth::{AgentInfo, Auth, AuthResponse};
+pub use auth::{AgentInfo, Auth, AuthResponse, SigningInfo};
 pub use command::{CommandOutput, CommandResult, CommandStatus, Execute, Stream};
 pub use request::{Request, RequestError, Response};
 pub use stream::{LogLine, LogLines, LogsStart, TerminalOutput, TerminalSize, TerminalStart};

@@ -71,6 +71,15 @@ impl Keygen {
         std::fs::read_to_string(self.0.path().join(format!("{name}.pub"))).unwrap().trim().to_owned()
     }
 
+    /// What `ssh-keygen -l` says of a key in a line.
+    pub fn fingerprint(&self, line: &str) -> String {
+        std::fs::write(self.0.path().join("shown.pub"), line).unwrap();
+        let mut command = Command::new("ssh-keygen");
+        command.current_dir(self.0.path()).args(["-l", "-f", "shown.pub"]);
+        let shown = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        shown.split(' ').nth(1).unwrap().to_owned()
+    }
+
     pub fn sign(&self, key: &str, namespace: &str, payload: &[u8]) -> String {
         let file = self.0.path().join("payload");
         _ = std::fs::remove_file(self.0.path().join("payload.sig"));

@@ -85,6 +85,16 @@ pub mod action {
     pub const BATCH_START: &str = "batch.start";
     /// A batch of commands was cancelled.
     pub const BATCH_CANCEL: &str = "batch.cancel";
+    /// Somebody asked for more signatures of a command.
+    pub const APPROVAL_CREATE: &str = "approval.create";
+    /// Somebody signed a command that waits.
+    pub const APPROVAL_SIGN: &str = "approval.sign";
+    /// A command has all its signatures, and is about to run.
+    pub const APPROVAL_RUN: &str = "approval.run";
+    /// A command did not get all its signatures in time.
+    pub const APPROVAL_EXPIRE: &str = "approval.expire";
+    /// Somebody withdrew a command that waits.
+    pub const APPROVAL_WITHDRAW: &str = "approval.withdraw";
     /// A container was started.
     pub const CONTAINER_START: &str = "container.start";
     /// A container was stopped.

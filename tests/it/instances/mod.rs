@@ -3,6 +3,7 @@
 
 mod accounts;
 mod alerts;
+mod approvals;
 mod batches;
 mod bus_away;
 mod calls;

@@ -25,6 +25,9 @@ pub enum Needs {
     Server(Action),
     /// An account that may do this to the server. For all others it does not exist, even if they see the server.
     Hidden(Action),
+    /// An account that may do the second to the server. For others who may do the first it is forbidden; for all others it does
+    /// not exist.
+    Within(Action, Action),
     /// Any account; the server is in the list of those who may do this to it.
     Lists(Action),
     /// The account that it belongs to. For others it does not exist.
@@ -181,6 +184,19 @@ fn uses() -> Vec<Line> {
         on("POST /api/v1/commands", Needs::Server(Use(Commands)))
             .json(|scene| json!({"server_ids": [scene.server_id], "command": "true"}))
             .answers(201),
+        on("POST /api/v1/commands/approvals", Needs::Server(Use(Commands)))
+            .json(|scene| {
+                let signed = json!({"payload": "e30=", "signatures": [{"type": "sshsig", "signature": "x"}]});
+                json!({"server_ids": [scene.server_id], "command": "true", "signed": signed})
+            })
+            .fails(400, "bad_request"),
+        on("GET /api/v1/commands/approvals", Needs::Account),
+        on("GET /api/v1/commands/approvals/{id}", Needs::Hidden(Use(Commands))).of(Object::Approval),
+        on("POST /api/v1/commands/approvals/{id}/signatures", Needs::Hidden(Use(Commands)))
+            .of(Object::Approval)
+            .json(|_| json!({"type": "sshsig", "signature": "x"}))
+            .fails(400, "bad_request"),
+        on("DELETE /api/v1/commands/approvals/{id}", Needs::Within(Use(Commands), Manage)).of(Object::Approval),
         on("GET /api/v1/commands/batches", Needs::Account),
         on("GET /api/v1/commands/batches/{id}", Needs::Mine).of(Object::Batch),
         on("POST /api/v1/commands/batches/{id}/cancel", Needs::Mine).of(Object::Batch),
