@@ -169,9 +169,9 @@ impl Policy {
     }
 
     /// What the agent reports of what it asks of those who sign.
-    pub fn signing(&self) -> Option<SigningInfo> {
+    pub fn signing(&self) -> Option<Box<SigningInfo>> {
         let name = self.name.clone().filter(|_| self.asks_for_signatures())?;
-        Some(SigningInfo { name, approvals: self.approvals.unwrap_or(1) })
+        Some(Box::new(SigningInfo { name, approvals: self.approvals.unwrap_or(1) }))
     }
 
     /// What the agent reports as its capabilities: permitted here, and part of this build.
@@ -269,7 +269,7 @@ mod tests {
         let signed = "terminal = \"signed\"\nname = \"web-1\"\nsigners = \"/etc/signers\"\n";
 
         assert_eq!(reported("commands = \"on\"\n"), None);
-        assert_eq!(reported(signed), Some(SigningInfo { name: "web-1".into(), approvals: 1 }));
+        assert_eq!(reported(signed), Some(Box::new(SigningInfo { name: "web-1".into(), approvals: 1 })));
         assert_eq!(reported(&format!("{signed}approvals = 3\n")).unwrap().approvals, 3);
     }
 

@@ -33,6 +33,8 @@ pub mod notification_channel;
 pub mod passkey;
 pub mod recovery_code;
 pub mod sample;
+pub mod schedule;
+pub mod schedule_run;
 pub mod series_help;
 pub mod server;
 pub mod server_event;

@@ -217,7 +217,7 @@ impl Approvals {
             stop_on_failure: approval.stop_on_failure,
         };
         let once = Once::Approval { id: approval.id, at: now };
-        if self.batches.start_once(approval.id, new, once, entry).await? {
+        if self.batches.start_once(approval.id, new, once, vec![entry]).await? {
             tracing::info!(approval.id = %approval.id, "a command has all its signatures, and runs");
         }
         Ok(())

@@ -121,10 +121,16 @@ impl Batches {
         self.begin(Uuid::now_v7(), new, None, Vec::new()).await?.ok_or(RunError::Stopping)
     }
 
-    /// Starts a batch with this id, if nobody has for the same reason before. Returns whether it did. The entry is written only
-    /// then.
-    pub(super) async fn start_once(&self, id: Uuid, new: NewBatch, once: Once, entry: Entry) -> Result<bool, RunError> {
-        Ok(self.begin(id, new, Some(once), vec![entry]).await?.is_some())
+    /// Starts a batch with this id, if nobody has for the same reason before. Returns whether it did. The entries are written
+    /// only then.
+    pub(super) async fn start_once(
+        &self,
+        id: Uuid,
+        new: NewBatch,
+        once: Once,
+        entries: Vec<Entry>,
+    ) -> Result<bool, RunError> {
+        Ok(self.begin(id, new, Some(once), entries).await?.is_some())
     }
 
     async fn begin(

@@ -25,6 +25,7 @@ use super::reports::AgentReports;
 use super::retention::Retention;
 use super::runners::{Runners, SharedRunners};
 use super::running::RunningJobs;
+use super::schedules::Schedules;
 use super::storage::StorageQuota;
 use super::writer::JobWriter;
 use super::{JobStatus, entries};
@@ -86,6 +87,7 @@ pub struct Jobs {
     reports: Arc<AgentReports>,
     batches: Arc<Batches>,
     approvals: Approvals,
+    schedules: Schedules,
     retention: Arc<Retention>,
     is_stopping: Arc<watch::Sender<bool>>,
     /// The runtime of the thread on which commands are written and the registry runs, so that sending waits for no other
@@ -170,7 +172,7 @@ impl Jobs {
         let means = Means {
             clock: clock.clone(),
             store: store.clone(),
-            access,
+            access: access.clone(),
             running: running.clone(),
             writer: writer.clone(),
             quota: quota.clone(),
@@ -180,7 +182,14 @@ impl Jobs {
             runners,
         };
         let batches = Arc::new(Batches::new(Arc::new(means), cluster.clone()));
-        let approvals = Approvals { clock: clock.clone(), store: store.clone(), batches: batches.clone(), cluster };
+        let approvals = Approvals {
+            clock: clock.clone(),
+            store: store.clone(),
+            batches: batches.clone(),
+            cluster: cluster.clone(),
+        };
+        let schedules =
+            Schedules { clock: clock.clone(), store: store.clone(), access, batches: batches.clone(), cluster };
         Self {
             clock,
             store,
@@ -193,6 +202,7 @@ impl Jobs {
             reports: Arc::new(reports),
             batches,
             approvals,
+            schedules,
             retention: Arc::new(retention),
             is_stopping: Arc::new(watch::Sender::new(false)),
             runtime: Handle::current(),
@@ -210,6 +220,10 @@ impl Jobs {
 
     pub fn approvals(&self) -> &Approvals {
         &self.approvals
+    }
+
+    pub fn schedules(&self) -> &Schedules {
+        &self.schedules
     }
 
     /// Stores a command and sends it. Resolves when it was sent or could not be, or after `limit` if its agent reads nothing.

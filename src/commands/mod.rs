@@ -13,6 +13,7 @@
 //! - `dispatch`: sends commands to their agents; `local`: to those of this instance
 //! - [`batch`]: one command for many servers; `batch_run`: a batch while it runs
 //! - [`approvals`]: signed commands that wait until enough people have signed them
+//! - [`schedules`]: commands that recur
 //! - `storage`, `retention`: remove old commands; `entries`: the audit log's entries
 //!
 //! With several instances, the instance that gets the request stores the command. The instance to which its agent is
@@ -44,6 +45,7 @@ pub mod reports;
 mod retention;
 mod runners;
 mod running;
+pub mod schedules;
 mod storage;
 mod writer;
 

@@ -1,6 +1,7 @@
 //! Errors as the client gets them: a status, a sentence and an error code from a closed set.
 
 mod identity;
+mod limits;
 mod meaning;
 mod of_parts;
 
@@ -19,7 +20,7 @@ use super::extract::fault::{Fault, Faults};
 use crate::auth::access::AccessError;
 use crate::memory::OverBudget;
 use crate::shares::Full;
-use crate::store::{MAX_INVITATIONS, MAX_WAITING, Quota, StoreError};
+use crate::store::{MAX_INVITATIONS, MAX_SCHEDULES, MAX_WAITING, StoreError};
 
 /// The longest text of an agent that an error contains, in bytes.
 const MAX_AGENT_DETAIL: usize = 1_000;
@@ -333,6 +334,10 @@ impl From<StoreError> for ApiError {
                 let detail = format!("{MAX_INVITATIONS} invitations are open: revoke one, or wait until one expires");
                 Self::Refused { code: ErrorCode::QuotaExceeded, detail: detail.into() }
             }
+            StoreError::TooManySchedules => {
+                let detail = format!("You have {MAX_SCHEDULES} schedules: delete one");
+                Self::Refused { code: ErrorCode::QuotaExceeded, detail: detail.into() }
+            }
             StoreError::TooManyApprovals => {
                 let detail = format!(
                     "{MAX_WAITING} of your commands wait for signatures: withdraw one, or wait until one runs or expires"
@@ -345,7 +350,7 @@ impl From<StoreError> for ApiError {
             StoreError::NoRecipient => Self::not_found("There is no account for the servers"),
             StoreError::NoAccount => Self::code(ErrorCode::TokenRevoked),
             StoreError::QuotaExceeded { quota, limit } => {
-                Self::Refused { code: ErrorCode::QuotaExceeded, detail: exceeded(quota, limit).into() }
+                Self::Refused { code: ErrorCode::QuotaExceeded, detail: limits::exceeded(quota, limit).into() }
             }
             StoreError::MigrationBlocked | StoreError::Unreachable(_) => Self::code(ErrorCode::Busy),
             StoreError::Database(_)
@@ -359,28 +364,6 @@ impl From<StoreError> for ApiError {
             | StoreError::Copy { .. } => Self::internal(error),
         }
     }
-}
-
-/// The limit that was reached, and how to proceed.
-fn exceeded(quota: Quota, limit: u64) -> String {
-    let (most, flag) = match quota {
-        Quota::Servers => ("servers: delete one", "servers"),
-        Quota::ApiKeys => ("API keys: revoke one", "api-keys"),
-        Quota::Thresholds => ("thresholds: delete one", "thresholds"),
-        Quota::Evaluations => {
-            ("evaluations (thresholds times the servers that each is for): delete a threshold", "evaluations")
-        }
-        Quota::Silences => ("silences: delete one", "silences"),
-        Quota::Channels => ("notification channels: delete one", "channels"),
-        Quota::Views => ("views and dashboards: delete one", "views"),
-        Quota::Grants => ("grants: end one", "grants"),
-        Quota::Teams => ("teams: delete one", "teams"),
-        Quota::Batches => ("running batches: wait for one, or cancel it", "batches"),
-        Quota::CommandStorage => {
-            ("bytes of commands that have not ended: wait for one, or cancel it", "command-storage")
-        }
-    };
-    format!("This account may have {limit} {most}, or ask the service's administrator to raise --quota-{flag}")
 }
 
 impl From<AccessError> for ApiError {

@@ -39,6 +39,7 @@ mod refresh_cookie;
 mod reply;
 mod request_id;
 mod routes;
+mod schedules;
 mod selection;
 mod server_events;
 mod servers;
@@ -71,6 +72,7 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     quotas::routes,
     fleet_availability::routes,
     servers::routes,
+    schedules::routes,
     grants::routes,
     teams::routes,
     server_events::routes,

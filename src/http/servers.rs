@@ -21,6 +21,7 @@ use super::field_out::{Id, TimeOut};
 use super::path::at;
 use super::people_out::{OwnRoleParam, PersonOut, RightOut, RoleOut};
 use super::reply::{Done, Listed};
+use super::signed_in::SigningOut;
 use super::task::run_detached;
 use crate::audit::Actor;
 use crate::auth::access::{ServerAccess, Standing};
@@ -90,15 +91,6 @@ pub struct AgentOut {
     /// Another machine uses a key of this server, for example a clone of it: they take over the server from each other.
     /// Null if there is no conflict.
     conflict: Option<ConflictOut>,
-}
-
-/// What an agent asks of those who sign commands, terminals and actions on containers.
-#[derive(Debug, Clone, Serialize, Deserialize, Apiv2Schema)]
-pub struct SigningOut {
-    /// What signers call this server, in `servers` of payloads.
-    name: String,
-    /// How many different people have to sign.
-    approvals: u32,
 }
 
 /// The machine that lost the server when the connected one took over.

@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use deserr::{Deserr, IntoValue, Sequence, Value, ValuePointerRef};
 use paperclip::actix::Apiv2Schema;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use signalbox_protocol::agent::{AgentInfo, SigningInfo};
 use signalbox_protocol::signed::{MAX_PAYLOAD_CHARACTERS, MAX_SIGNATURE_CHARACTERS, MAX_SIGNATURES, Signature, Signed};
@@ -168,6 +169,15 @@ impl From<SignatureIn> for Signature {
     }
 }
 
+/// What an agent asks of those who sign commands, terminals and actions on containers.
+#[derive(Debug, Clone, Serialize, Deserialize, Apiv2Schema)]
+pub struct SigningOut {
+    /// What signers call this server, in `servers` of payloads.
+    name: String,
+    /// How many different people have to sign.
+    approvals: u32,
+}
+
 /// What the agent of a server says about itself; none before it has connected.
 async fn agent_of(state: &State, owner_id: Uuid, server_id: Uuid) -> Result<(String, Option<AgentInfo>), ApiError> {
     let server = state.store.find_server(owner_id, server_id).await?;
@@ -179,7 +189,7 @@ async fn agent_of(state: &State, owner_id: Uuid, server_id: Uuid) -> Result<(Str
 /// What the agent of a server asks of those who sign, as far as it has said so.
 pub async fn signing_of(state: &State, owner_id: Uuid, server_id: Uuid) -> Result<Option<SigningInfo>, ApiError> {
     let (_, info) = agent_of(state, owner_id, server_id).await?;
-    Ok(info.and_then(|info| info.signing))
+    Ok(info.and_then(|info| info.signing).map(|signing| *signing))
 }
 
 /// Refuses what is signed for an agent that does not check signatures: an older one, or one whose policy does not ask for them.

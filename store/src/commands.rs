@@ -9,9 +9,9 @@ use sea_orm::{
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
-use super::approvals::approve;
 use super::audit_log::record_in;
 use super::command_storage::row_bytes;
+use super::once::{Once, is_first};
 use super::{Command, CommandBatch, Page, PageRequest, Quota, Store, StoreError};
 use crate::audit::Entry;
 
@@ -89,18 +89,6 @@ pub enum CommandWrite {
     },
 }
 
-/// What starts a batch at most once, however many instances and requests try.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Once {
-    /// A command got all its signatures.
-    Approval {
-        /// The approval.
-        id: Uuid,
-        /// When that was noticed.
-        at: Timestamp,
-    },
-}
-
 /// How a command ended.
 #[derive(Debug, Clone)]
 pub struct CommandEnd {
@@ -141,7 +129,7 @@ impl Store {
                     CommandWrite::New(command) => insert(&transaction, std::slice::from_ref(command)).await?,
                     CommandWrite::NewBatch(batch, commands, once) => {
                         if let Some(once) = once
-                            && !is_first(&transaction, *once).await?
+                            && !is_first(&transaction, *once, batch.id).await?
                         {
                             *is_made = false;
                             continue;
@@ -295,13 +283,6 @@ impl Store {
             Ok(batches.exec(&self.write).await?.rows_affected)
         })
         .await
-    }
-}
-
-/// Whether nobody has started this before. Until the transaction ends, nobody else gets an answer.
-async fn is_first(connection: &impl ConnectionTrait, once: Once) -> Result<bool, StoreError> {
-    match once {
-        Once::Approval { id, at } => approve(connection, id, at).await,
     }
 }
 

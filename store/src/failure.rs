@@ -87,6 +87,7 @@ impl StoreError {
             | Self::InvitationInvalid
             | Self::TooManyInvitations
             | Self::TooManyApprovals
+            | Self::TooManySchedules
             | Self::NotAdministrator
             | Self::LastAdministrator
             | Self::OwnsServers

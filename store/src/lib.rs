@@ -54,6 +54,7 @@ mod invitations;
 mod invited_grants;
 mod logins;
 mod offline_servers;
+mod once;
 mod outbox;
 mod past;
 mod progress;
@@ -63,6 +64,7 @@ mod reach;
 mod reminders;
 mod roles;
 mod routing;
+mod schedules;
 mod series_help;
 mod server_events;
 mod server_filter;
@@ -101,7 +103,7 @@ pub use channels::{ChannelPatch, NewChannel, SealedSettings};
 pub use claims::{Attempt, Claim, Due};
 pub use clock::SavedClock;
 pub use command_storage::Trimmed;
-pub use commands::{CommandChange, CommandEnd, CommandWrite, Once};
+pub use commands::{CommandChange, CommandEnd, CommandWrite};
 pub use commit::{Claim as SessionClaim, Commit, Committed, Connected, Departure, Disconnected, Redescribed};
 pub use connect::{DatabaseSettings, POSTGRES_CONNECTIONS, Pooler};
 pub use entity::alert::Model as Alert;
@@ -118,6 +120,8 @@ pub use entity::login::Model as Login;
 pub use entity::notification::Model as Notification;
 pub use entity::notification_channel::Model as Channel;
 pub use entity::passkey::Model as Passkey;
+pub use entity::schedule::Model as Schedule;
+pub use entity::schedule_run::Model as ScheduleRun;
 pub use entity::server::Model as ServerRecord;
 pub use entity::server_event::Model as ServerEvent;
 pub use entity::silence::Model as Silence;
@@ -138,6 +142,7 @@ pub use invitations::{MAX_INVITATIONS, NewInvitation, OpenInvitation};
 pub use invited_grants::InvitedGrant;
 pub use logins::{Caller, NewLogin, Rotation, TokenRotation};
 pub use offline_servers::OfflineServers;
+pub use once::Once;
 pub use outbox::{AlertAudience, Delivery, DeliveryFilter, NotificationContent, alert_view};
 pub use progress::{MAX_HAND_OVERS, Progress, Standing, Verdict};
 pub use provider_teams::{MAX_PROVIDER_MEMBERS, MAX_PROVIDER_TEAMS, TeamsChange};
@@ -146,6 +151,7 @@ pub use reach::Unreachable;
 pub use reminders::AlertToNotify;
 pub use roles::{Right, Rights, Role};
 pub use routing::channel_tags;
+pub use schedules::{EndedRun, KEPT_RUNS, MAX_SCHEDULES, Occurrence};
 pub use server_events::{NewServerEvent, ServerEventFilter, presence as presence_kind};
 pub use server_filter::{ServerFilter, StatusFilter};
 pub use server_lists::VisibleServer;
@@ -241,6 +247,9 @@ pub enum StoreError {
     /// Too many invitations are open.
     #[error("{MAX_INVITATIONS} invitations are open")]
     TooManyInvitations,
+    /// The account has too many schedules.
+    #[error("the account has {MAX_SCHEDULES} schedules")]
+    TooManySchedules,
     /// Too many commands of the account wait for signatures.
     #[error("{MAX_WAITING} commands of the account wait for signatures")]
     TooManyApprovals,

@@ -51,6 +51,7 @@ mod quotas;
 mod refresh_cookie;
 mod requests;
 mod rights;
+mod schedules;
 mod serve;
 mod server_events;
 mod server_filters;

@@ -72,7 +72,7 @@ pub struct AgentInfo {
     /// What the owner's policy asks of those who sign; none where nothing needs a signature, and from older agents. It is for
     /// people who want to know what to sign: the agent alone decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signing: Option<SigningInfo>,
+    pub signing: Option<Box<SigningInfo>>,
 }
 
 /// What an agent asks of those who sign.
@@ -89,8 +89,8 @@ impl AgentInfo {
     pub fn clean(&mut self) {
         let Self { version, hostname, os, kernel, arch, cpu_count: _, boot_id, machine_id, capabilities, signing } =
             self;
-        if let Some(SigningInfo { name, .. }) = signing {
-            clean(name);
+        if let Some(signing) = signing {
+            clean(&mut signing.name);
         }
         [version, hostname, os, kernel, arch, boot_id, machine_id].into_iter().chain(capabilities).for_each(clean);
     }

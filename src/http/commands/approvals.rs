@@ -243,6 +243,9 @@ fn read(signed: &Signed, asked: Asked<'_>, state: &State) -> Result<(Payload, Ve
     if let Some(difference) = payload.difference(asked) {
         return Err(refused(difference));
     }
+    if payload.repeat.is_some() {
+        return Err(refused("a payload with `repeat` is for a schedule: send it to /schedules".to_owned()));
+    }
     let now = state.clock.now();
     if payload.expires_at <= now {
         return Err(refused(format!(

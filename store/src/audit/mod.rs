@@ -85,6 +85,16 @@ pub mod action {
     pub const BATCH_START: &str = "batch.start";
     /// A batch of commands was cancelled.
     pub const BATCH_CANCEL: &str = "batch.cancel";
+    /// A schedule was created.
+    pub const SCHEDULE_CREATE: &str = "schedule.create";
+    /// A schedule was changed.
+    pub const SCHEDULE_UPDATE: &str = "schedule.update";
+    /// A schedule was deleted.
+    pub const SCHEDULE_DELETE: &str = "schedule.delete";
+    /// A schedule is about to run, or its run has ended.
+    pub const SCHEDULE_RUN: &str = "schedule.run";
+    /// A schedule was due and did not run.
+    pub const SCHEDULE_MISS: &str = "schedule.miss";
     /// Somebody asked for more signatures of a command.
     pub const APPROVAL_CREATE: &str = "approval.create";
     /// Somebody signed a command that waits.

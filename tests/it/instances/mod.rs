@@ -20,6 +20,7 @@ mod lone;
 mod open_series;
 mod real;
 mod rolling;
+mod schedules;
 mod secured;
 mod servers;
 mod sessions;

@@ -7,8 +7,8 @@ use signalbox::store::{Approval, NewApproval};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+use super::bodies::{dashboard, schedule, view};
 use super::scene::Scene;
-use super::table::{dashboard, view};
 use crate::support::uuid_of;
 
 /// What a call names in its path. All belong to the owner of the server.
@@ -33,6 +33,7 @@ pub enum Object {
     Batch,
     /// A command of the owner that waits for signatures.
     Approval,
+    Schedule,
     Grant,
     GrantOfTag,
     /// A team with a member.
@@ -85,6 +86,7 @@ impl Scene {
             Object::Key => self.by_owner("/api-keys", json!({"server_id": server_id, "name": name})).await,
             Object::Batch => self.by_owner("/commands", json!({"server_ids": [server_id], "command": "true"})).await,
             Object::Approval => self.make_approval().await,
+            Object::Schedule => self.by_owner("/schedules", schedule(server_id, name)).await,
             Object::Grant => {
                 let grant = self.grant(of_server);
                 self.by_owner("/grants", grant).await

@@ -5,6 +5,7 @@ use signalbox::auth::access::Action::{self, Manage, Own, Respond, See, Use};
 use signalbox::auth::access::Right::{Commands, Containers, Logs, Terminal};
 use signalbox_protocol::Timestamp;
 
+use super::bodies::{dashboard, schedule, view};
 use super::objects::Object;
 use super::scene::Scene;
 use crate::support::authenticator::Device;
@@ -197,6 +198,13 @@ fn uses() -> Vec<Line> {
             .json(|_| json!({"type": "sshsig", "signature": "x"}))
             .fails(400, "bad_request"),
         on("DELETE /api/v1/commands/approvals/{id}", Needs::Within(Use(Commands), Manage)).of(Object::Approval),
+        on("GET /api/v1/schedules", Needs::Account),
+        on("POST /api/v1/schedules", Needs::Server(Use(Commands)))
+            .json(|scene| schedule(scene.server_id, scene.name()))
+            .answers(201),
+        on("GET /api/v1/schedules/{id}", Needs::Mine).of(Object::Schedule),
+        on("PUT /api/v1/schedules/{id}", Needs::Mine).of(Object::Schedule).json(|_| json!({"enabled": false})),
+        on("DELETE /api/v1/schedules/{id}", Needs::Mine).of(Object::Schedule),
         on("GET /api/v1/commands/batches", Needs::Account),
         on("GET /api/v1/commands/batches/{id}", Needs::Mine).of(Object::Batch),
         on("POST /api/v1/commands/batches/{id}/cancel", Needs::Mine).of(Object::Batch),
@@ -289,14 +297,6 @@ fn own_things() -> Vec<Line> {
             .json(|_| json!({"description": "All"})),
         on("DELETE /api/v1/dashboards/{id}", Needs::MineShown).of(Object::SharedDashboard),
     ]
-}
-
-pub fn view(name: String, shared_with: &str) -> Value {
-    json!({"name": name, "definition": {"version": 1, "series": ["cpu_percent"]}, "shared_with": shared_with})
-}
-
-pub fn dashboard(name: String, shared_with: &str) -> Value {
-    json!({"name": name, "layout": {"version": 1, "panels": []}, "shared_with": shared_with})
 }
 
 /// Grants, teams, and the accounts of the service.

@@ -122,6 +122,11 @@ impl TestService {
         }
     }
 
+    /// Its data, while it runs.
+    pub fn storage(&self) -> &Storage {
+        &self.running.as_ref().expect("the service runs").storage
+    }
+
     /// Stops it gracefully. Returns its stored data.
     pub async fn stop(mut self) -> Storage {
         let running = self.running.take().expect("a service is stopped once");
