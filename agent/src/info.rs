@@ -34,6 +34,7 @@ pub fn read(roots: &Roots, policy: &Policy) -> AgentInfo {
         boot_id: boot_id(roots, kernel_file("random/boot_id"), boot_time()),
         machine_id: identity::machine_id(roots),
         capabilities: policy.capabilities(),
+        signing: policy.signing(),
     }
 }
 
@@ -162,6 +163,7 @@ mod tests {
             boot_id: "3f0c8a1e-0000-4000-8000-000000000000".to_owned(),
             machine_id: String::new(),
             capabilities: Policy::default().capabilities(),
+            signing: None,
         };
         assert_eq!(info, expected);
         assert!(info.is_bounded());

@@ -39,6 +39,8 @@ mod m20261128_000021_tags_by_owner;
 mod m20261128_000024_provider_teams;
 mod m20261128_000027_signed_commands;
 mod m20261128_000028_tokens;
+mod m20261128_000029_approvals;
+mod m20261128_000030_schedules;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -78,6 +80,8 @@ impl MigratorTrait for Migrator {
             Box::new(m20261128_000024_provider_teams::Migration),
             Box::new(m20261128_000027_signed_commands::Migration),
             Box::new(m20261128_000028_tokens::Migration),
+            Box::new(m20261128_000029_approvals::Migration),
+            Box::new(m20261128_000030_schedules::Migration),
         ]
     }
 }

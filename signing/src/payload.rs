@@ -9,11 +9,16 @@ use serde::{Deserialize, Serialize};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::signed::MAX_PAYLOAD_CHARACTERS;
 
+use crate::repeat::{Repeat, RepeatError};
+
 /// The only version. A payload of another one may mean something that this build does not know, so it is refused.
 const VERSION: u32 = 1;
 
 /// The longest time from `not_before` to `expires_at`: agents remember nonces for as long.
 pub const MAX_VALIDITY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// The longest time from `not_before` to `expires_at` of a payload that recurs: agents remember each time at which it was due.
+pub const MAX_REPEAT_MS: i64 = 366 * MAX_VALIDITY_MS;
 
 /// The most servers of one payload.
 const MAX_SERVERS: usize = 2_000;
@@ -53,6 +58,9 @@ pub struct Payload {
     /// How long a command may run, a terminal may stay open, or a container has to stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
+    /// When a command recurs; none if it runs once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<Repeat>,
     pub not_before: Timestamp,
     pub expires_at: Timestamp,
     /// Random, so that no payload equals another.
@@ -133,9 +141,8 @@ impl Payload {
             if self.timeout_seconds.is_some_and(|seconds| seconds > MAX_TIMEOUT_SECONDS) {
                 return Some(("timeout_seconds", "is longer than a day"));
             }
-            let validity = self.expires_at.millis_since(self.not_before);
-            if !(1..=MAX_VALIDITY_MS).contains(&validity) {
-                return Some(("expires_at", "has to be after `not_before`, by 24 hours at most"));
+            if let Some(fault) = self.fault_of_times() {
+                return Some(fault);
             }
             let is_of_nonce = |byte: u8| byte.is_ascii_alphanumeric() || b"-_+/=".contains(&byte);
             if !NONCE_CHARACTERS.contains(&self.nonce.len()) || !self.nonce.bytes().all(is_of_nonce) {
@@ -143,6 +150,25 @@ impl Payload {
             }
             None
         })
+    }
+
+    fn fault_of_times(&self) -> Option<(&'static str, &'static str)> {
+        let validity = self.expires_at.millis_since(self.not_before);
+        let Some(repeat) = &self.repeat else {
+            let is_short = (1..=MAX_VALIDITY_MS).contains(&validity);
+            return (!is_short).then_some(("expires_at", "has to be after `not_before`, by 24 hours at most"));
+        };
+        if self.kind != Kind::Command {
+            return Some(("repeat", "belongs to commands only"));
+        }
+        match repeat.read() {
+            Ok(_) if (1..=MAX_REPEAT_MS).contains(&validity) => None,
+            Ok(_) => Some(("expires_at", "has to be after `not_before`, by 366 days at most")),
+            Err(RepeatError::Fields) => Some(("repeat", "needs a cron expression with five fields")),
+            Err(RepeatError::Syntax) => Some(("repeat", "has a field in its cron expression that is none")),
+            Err(RepeatError::Never) => Some(("repeat", "has a cron expression that is never due")),
+            Err(RepeatError::Zone) => Some(("repeat", "needs the time zone UTC: what is signed recurs in UTC")),
+        }
     }
 
     fn fault_of_kind(&self) -> Option<(&'static str, &'static str)> {
@@ -260,6 +286,28 @@ mod tests {
             }
         }
         assert!(with(&[("expires_at", json!("2026-11-27T10:00:00Z"))]).is_ok());
+    }
+
+    #[test]
+    fn what_recurs_may_hold_for_a_year_and_says_when() {
+        let repeat = |cron: &str, zone: &str| ("repeat", json!({ "cron": cron, "time_zone": zone }));
+        let year = ("expires_at", json!("2027-11-27T10:00:00Z"));
+        let faulty = |fields: &[(&str, Value)]| match with(fields) {
+            Err(PayloadError::Invalid { field, .. }) => field,
+            other => panic!("{fields:?}: {other:?}"),
+        };
+
+        let daily = repeat("0 3 * * *", "UTC");
+        let payload = with(&[daily.clone(), year.clone()]).unwrap();
+        assert_eq!(payload.repeat, Some(Repeat { cron: "0 3 * * *".into(), time_zone: "UTC".into() }));
+        assert_eq!(faulty(&[daily.clone(), ("expires_at", json!("2027-11-27T10:00:00.001Z"))]), "expires_at");
+        assert_eq!(faulty(std::slice::from_ref(&year)), "expires_at");
+        for repeat in [repeat("0 3 * *", "UTC"), repeat("0 25 * * *", "UTC"), repeat("0 3 * * *", "Europe/Berlin")] {
+            assert_eq!(faulty(&[repeat, year.clone()]), "repeat");
+        }
+        assert_eq!(faulty(&[daily, ("kind", json!("terminal")), ("command", Value::Null)]), "repeat");
+        let unknown = ("repeat", json!({ "cron": "0 3 * * *", "time_zone": "UTC", "seconds": 1 }));
+        assert!(matches!(with(&[unknown]), Err(PayloadError::NotJson(_))));
     }
 
     #[test]

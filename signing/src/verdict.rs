@@ -10,6 +10,7 @@ use signalbox_protocol::signed::{Signature, Signed};
 
 use crate::NAMESPACE;
 use crate::payload::{self, Kind, Payload, input_hash};
+use crate::repeat::{EARLY_MS, LATE_MS};
 use crate::signers::{Key, Signer, Signers};
 use crate::ssh::SshSignature;
 use crate::webauthn::{self, Assertion};
@@ -126,6 +127,7 @@ impl Terms<'_> {
             return Err(Refusal::new(Reason::WrongServer, detail));
         }
         payload.expect_current(now)?;
+        payload.uses(now)?;
         let people = distinct(&signers_of(signed, &bytes, self.signers, now));
         match people {
             0 => {
@@ -141,6 +143,17 @@ impl Terms<'_> {
             _ => Ok(payload),
         }
     }
+}
+
+/// A way in which a payload may be used once, and what has to be remembered for that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Use {
+    /// What is used up.
+    pub key: String,
+    /// It could have been used from here on,
+    pub not_before: Timestamp,
+    /// and can be until here.
+    pub expires_at: Timestamp,
 }
 
 /// Reads a payload from its base64, and returns its bytes, too.
@@ -222,6 +235,31 @@ impl Payload {
             }
             (kind, _) => Some(format!("the signed payload is for a {kind}, which is not what is asked")),
         }
+    }
+
+    /// The ways in which a payload that holds may be used now. One that recurs can be used once for each time at which it is due:
+    /// for the one that has come, and for the one that is about to.
+    pub fn uses(&self, now: Timestamp) -> Result<Vec<Use>, Refusal> {
+        let Self { nonce, repeat, not_before, expires_at, .. } = self;
+        let Some(repeat) = repeat else {
+            return Ok(vec![Use { key: nonce.clone(), not_before: *not_before, expires_at: *expires_at }]);
+        };
+        let recurrence = repeat.read().map_err(|error| Refusal::new(Reason::NotSigned, error.to_string()))?;
+        let holds = |due: &Timestamp| (*not_before..*expires_at).contains(due);
+        let of = |due: Timestamp| Use {
+            key: format!("{nonce}@{}", due.as_millis() / 1_000),
+            not_before: due.plus_millis(-EARLY_MS),
+            expires_at: due.plus_millis(LATE_MS),
+        };
+        let uses: Vec<Use> = recurrence.about(now).into_iter().filter(holds).map(of).collect();
+        if uses.is_empty() {
+            let detail = format!(
+                "the signed payload recurs (`{}` in {}) and is not due now: the server's time is {now}",
+                repeat.cron, repeat.time_zone
+            );
+            return Err(Refusal::new(Reason::Expired, detail));
+        }
+        Ok(uses)
     }
 
     /// Refuses a payload that does not hold at this time.

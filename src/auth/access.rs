@@ -145,6 +145,11 @@ impl Access {
         self.sharing().visible(user_id, Action::See)
     }
 
+    /// The servers to which the person with this account may do this, for what the service does without a request of theirs.
+    pub fn usable_by(&self, user_id: Uuid, action: Action) -> Visibility {
+        self.sharing().visible(user_id, action)
+    }
+
     /// The servers to which a caller may do this.
     pub fn where_allowed(&self, caller: &Caller, action: Action) -> Visibility {
         bounded(self.sharing().visible(caller.user_id, action), caller, action)

@@ -22,7 +22,7 @@ use super::{JobStatus, entries};
 use crate::audit::{Actor, Entry};
 use crate::cluster::Cluster;
 use crate::periodic::every;
-use crate::store::{Command, CommandBatch, CommandWrite, StoreError};
+use crate::store::{Command, CommandBatch, CommandWrite, Once, StoreError};
 
 /// How often this instance checks the state of its batches, and looks for batches that no instance runs.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
@@ -118,9 +118,31 @@ impl Batches {
     ///
     /// Continues if the caller is dropped: a batch that is stored is run.
     pub async fn start(&self, new: NewBatch) -> Result<(CommandBatch, Vec<BatchPlace>), RunError> {
+        self.begin(Uuid::now_v7(), new, None, Vec::new()).await?.ok_or(RunError::Stopping)
+    }
+
+    /// Starts a batch with this id, if nobody has for the same reason before. Returns whether it did. The entries are written
+    /// only then.
+    pub(super) async fn start_once(
+        &self,
+        id: Uuid,
+        new: NewBatch,
+        once: Once,
+        entries: Vec<Entry>,
+    ) -> Result<bool, RunError> {
+        Ok(self.begin(id, new, Some(once), entries).await?.is_some())
+    }
+
+    async fn begin(
+        &self,
+        id: Uuid,
+        new: NewBatch,
+        once: Option<Once>,
+        mut entries: Vec<Entry>,
+    ) -> Result<Option<(CommandBatch, Vec<BatchPlace>)>, RunError> {
         let now = self.means.clock.now();
         let batch = CommandBatch {
-            id: Uuid::now_v7(),
+            id,
             owner_id: new.owner_id,
             username: new.actor.username.to_string(),
             token_id: new.actor.token.as_ref().map(|token| token.id),
@@ -144,20 +166,22 @@ impl Batches {
         };
         let rows: Vec<Command> =
             new.servers.iter().map(|server| job(server).into_row(JobStatus::Queued, Some(batch.id), now)).collect();
-        let entry = entries::batch_started(&batch, new.actor, rows.len());
+        entries.push(entries::batch_started(&batch, new.actor, rows.len()));
         // Claimed before it is stored: otherwise `look_after` could find it without a runner and take it up.
-        let Some(mut run) = self.prepare(batch.clone()) else { return Err(RunError::Stopping) };
+        let Some(mut run) = self.prepare(batch.clone()) else { return Ok(None) };
         let means = self.means.clone();
         let begun = tokio::spawn(async move {
-            let write = CommandWrite::NewBatch(Box::new(batch.clone()), rows.clone());
-            means.writer.write(write, vec![entry]).await?;
+            let write = CommandWrite::NewBatch(Box::new(batch.clone()), rows.clone(), once);
+            if !means.writer.write(write, entries).await? {
+                return Ok(None);
+            }
             means.quota.wrote(batch.owner_id, batch.command.len());
             rows.iter().for_each(|row| means.quota.wrote(row.owner_id, row.command.len()));
             let place = |row: &Command| BatchPlace { command_id: row.id, server_id: row.server_id };
             let places = rows.iter().map(place).collect();
             run.fill(rows);
             tokio::spawn(run.run_to_its_end());
-            Ok((batch, places))
+            Ok(Some((batch, places)))
         });
         begun.await.unwrap_or(Err(RunError::Stopping))
     }

@@ -9,6 +9,7 @@ use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
 use super::alone::Alone;
+use super::approvals::Approvals;
 use super::batch::Batches;
 use super::batch_run::Means;
 use super::dispatch::Dispatch;
@@ -24,6 +25,7 @@ use super::reports::AgentReports;
 use super::retention::Retention;
 use super::runners::{Runners, SharedRunners};
 use super::running::RunningJobs;
+use super::schedules::Schedules;
 use super::storage::StorageQuota;
 use super::writer::JobWriter;
 use super::{JobStatus, entries};
@@ -84,6 +86,8 @@ pub struct Jobs {
     dispatch: Arc<Dispatch>,
     reports: Arc<AgentReports>,
     batches: Arc<Batches>,
+    approvals: Approvals,
+    schedules: Schedules,
     retention: Arc<Retention>,
     is_stopping: Arc<watch::Sender<bool>>,
     /// The runtime of the thread on which commands are written and the registry runs, so that sending waits for no other
@@ -168,7 +172,7 @@ impl Jobs {
         let means = Means {
             clock: clock.clone(),
             store: store.clone(),
-            access,
+            access: access.clone(),
             running: running.clone(),
             writer: writer.clone(),
             quota: quota.clone(),
@@ -177,6 +181,15 @@ impl Jobs {
             elsewhere: elsewhere.clone(),
             runners,
         };
+        let batches = Arc::new(Batches::new(Arc::new(means), cluster.clone()));
+        let approvals = Approvals {
+            clock: clock.clone(),
+            store: store.clone(),
+            batches: batches.clone(),
+            cluster: cluster.clone(),
+        };
+        let schedules =
+            Schedules { clock: clock.clone(), store: store.clone(), access, batches: batches.clone(), cluster };
         Self {
             clock,
             store,
@@ -187,7 +200,9 @@ impl Jobs {
             elsewhere,
             dispatch,
             reports: Arc::new(reports),
-            batches: Arc::new(Batches::new(Arc::new(means), cluster)),
+            batches,
+            approvals,
+            schedules,
             retention: Arc::new(retention),
             is_stopping: Arc::new(watch::Sender::new(false)),
             runtime: Handle::current(),
@@ -201,6 +216,14 @@ impl Jobs {
 
     pub fn batches(&self) -> &Batches {
         &self.batches
+    }
+
+    pub fn approvals(&self) -> &Approvals {
+        &self.approvals
+    }
+
+    pub fn schedules(&self) -> &Schedules {
+        &self.schedules
     }
 
     /// Stores a command and sends it. Resolves when it was sent or could not be, or after `limit` if its agent reads nothing.

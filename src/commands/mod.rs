@@ -12,6 +12,8 @@
 //! - [`reports`]: handles what agents report; `writer`: writes the changes of many commands at once
 //! - `dispatch`: sends commands to their agents; `local`: to those of this instance
 //! - [`batch`]: one command for many servers; `batch_run`: a batch while it runs
+//! - [`approvals`]: signed commands that wait until enough people have signed them
+//! - [`schedules`]: commands that recur
 //! - `storage`, `retention`: remove old commands; `entries`: the audit log's entries
 //!
 //! With several instances, the instance that gets the request stores the command. The instance to which its agent is
@@ -23,6 +25,7 @@
 //! - `alone`: replaces these on a single instance
 
 mod alone;
+pub mod approvals;
 pub mod batch;
 mod batch_run;
 mod dispatch;
@@ -42,6 +45,7 @@ pub mod reports;
 mod retention;
 mod runners;
 mod running;
+pub mod schedules;
 mod storage;
 mod writer;
 

@@ -46,6 +46,7 @@ impl Retention {
         }
         self.store.give_up_commands(overdue, now).await?;
         while self.store.forget_commands(before(certain, DAY * kept_days)).await? > 0 {}
+        self.store.forget_approvals(before(certain, DAY * kept_days)).await?;
         self.quota.trim_all().await
     }
 }

@@ -212,7 +212,10 @@ pub async fn commands(scene: &Scene<'_>) -> Result<(), StoreError> {
         };
         let of = |server: &&Simulated| ended(scene, server, (at, command, By::Visitor), Some(batch.id));
         let commands = with_tag.iter().map(of).collect();
-        changes.push(CommandChange { write: CommandWrite::NewBatch(Box::new(batch), commands), entries: Vec::new() });
+        changes.push(CommandChange {
+            write: CommandWrite::NewBatch(Box::new(batch), commands, None),
+            entries: Vec::new(),
+        });
     }
     scene.state.store.write_commands(&changes).await?;
     Ok(())

@@ -20,7 +20,7 @@ use super::extract::fault::{Fault, Faults};
 use crate::auth::access::AccessError;
 use crate::memory::OverBudget;
 use crate::shares::Full;
-use crate::store::{MAX_INVITATIONS, StoreError};
+use crate::store::{MAX_INVITATIONS, MAX_SCHEDULES, MAX_WAITING, StoreError};
 
 /// The longest text of an agent that an error contains, in bytes.
 const MAX_AGENT_DETAIL: usize = 1_000;
@@ -339,6 +339,16 @@ impl From<StoreError> for ApiError {
             StoreError::InvitationInvalid => Self::code(ErrorCode::InvitationInvalid),
             StoreError::TooManyInvitations => {
                 let detail = format!("{MAX_INVITATIONS} invitations are open: revoke one, or wait until one expires");
+                Self::Refused { code: ErrorCode::QuotaExceeded, detail: detail.into() }
+            }
+            StoreError::TooManySchedules => {
+                let detail = format!("You have {MAX_SCHEDULES} schedules: delete one");
+                Self::Refused { code: ErrorCode::QuotaExceeded, detail: detail.into() }
+            }
+            StoreError::TooManyApprovals => {
+                let detail = format!(
+                    "{MAX_WAITING} of your commands wait for signatures: withdraw one, or wait until one runs or expires"
+                );
                 Self::Refused { code: ErrorCode::QuotaExceeded, detail: detail.into() }
             }
             StoreError::NotAdministrator => Self::code(ErrorCode::Forbidden),

@@ -40,6 +40,7 @@ mod refresh_cookie;
 mod reply;
 mod request_id;
 mod routes;
+mod schedules;
 mod selection;
 mod server_events;
 mod server_filter;
@@ -73,6 +74,7 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     quotas::routes,
     fleet_availability::routes,
     servers::routes,
+    schedules::routes,
     grants::routes,
     teams::routes,
     server_events::routes,

@@ -22,6 +22,7 @@ use super::path::at;
 use super::people_out::{OwnRoleParam, PersonOut, RightOut, RoleOut};
 use super::reply::{Done, Listed};
 use super::server_filter::{ServersQuery, filter};
+use super::signed_in::SigningOut;
 use super::task::run_detached;
 use crate::audit::Actor;
 use crate::auth::access::{Action, ServerAccess, Standing};
@@ -83,6 +84,8 @@ pub struct AgentOut {
     cpu_count: u32,
     /// What the agent's own policy allows.
     capabilities: Vec<String>,
+    /// What the agent asks of those who sign. Null where nothing needs a signature, and for older agents.
+    signing: Option<SigningOut>,
     connected_at: Option<AgentMoment>,
     /// How far the machine's clock is ahead of the service's, in milliseconds. Updated while the agent is connected.
     clock_offset_ms: Option<i64>,

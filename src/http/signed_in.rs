@@ -4,8 +4,9 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use deserr::{Deserr, IntoValue, Sequence, Value, ValuePointerRef};
 use paperclip::actix::Apiv2Schema;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
-use signalbox_protocol::agent::AgentInfo;
+use signalbox_protocol::agent::{AgentInfo, SigningInfo};
 use signalbox_protocol::signed::{MAX_PAYLOAD_CHARACTERS, MAX_SIGNATURE_CHARACTERS, MAX_SIGNATURES, Signature, Signed};
 use uuid::Uuid;
 
@@ -99,7 +100,8 @@ impl Deserr<Faults> for SignaturesIn {
     }
 }
 
-described!(SignaturesIn, {
+/// The two kinds of signatures.
+fn kinds() -> serde_json::Value {
     let text = || json!({ "type": "string", "minLength": 1, "maxLength": MAX_SIGNATURE_CHARACTERS, "pattern": TEXT });
     let told = |what: &str| {
         let mut schema = text();
@@ -108,7 +110,7 @@ described!(SignaturesIn, {
         }
         schema
     };
-    json!({ "type": "array", "minItems": 1, "maxItems": MAX_SIGNATURES, "items": { "oneOf": [
+    json!([
         {
             "type": "object",
             "description": "Of an SSH key, as `ssh-keygen -Y sign -n signalbox-command-v1` writes it.",
@@ -129,8 +131,15 @@ described!(SignaturesIn, {
                 "authenticator_data": told("What the authenticator said."),
             },
         },
-    ] } })
-});
+    ])
+}
+
+described!(
+    SignaturesIn,
+    json!({ "type": "array", "minItems": 1, "maxItems": MAX_SIGNATURES, "items": { "oneOf": kinds() } })
+);
+
+described!(SignatureIn, json!({ "type": "object", "oneOf": kinds() }));
 
 /// What operators signed for this, for servers that ask for signatures.
 #[derive(Debug, Deserr, Apiv2Schema)]
@@ -160,6 +169,29 @@ impl From<SignatureIn> for Signature {
     }
 }
 
+/// What an agent asks of those who sign commands, terminals and actions on containers.
+#[derive(Debug, Clone, Serialize, Deserialize, Apiv2Schema)]
+pub struct SigningOut {
+    /// What signers call this server, in `servers` of payloads.
+    name: String,
+    /// How many different people have to sign.
+    approvals: u32,
+}
+
+/// What the agent of a server says about itself; none before it has connected.
+async fn agent_of(state: &State, owner_id: Uuid, server_id: Uuid) -> Result<(String, Option<AgentInfo>), ApiError> {
+    let server = state.store.find_server(owner_id, server_id).await?;
+    let Some(server) = server else { return Err(ApiError::not_found("Server not found")) };
+    let info = server.record.agent.as_deref().and_then(|text| serde_json::from_str::<AgentInfo>(text).ok());
+    Ok((server.record.name, info))
+}
+
+/// What the agent of a server asks of those who sign, as far as it has said so.
+pub async fn signing_of(state: &State, owner_id: Uuid, server_id: Uuid) -> Result<Option<SigningInfo>, ApiError> {
+    let (_, info) = agent_of(state, owner_id, server_id).await?;
+    Ok(info.and_then(|info| info.signing).map(|signing| *signing))
+}
+
 /// Refuses what is signed for an agent that does not check signatures: an older one, or one whose policy does not ask for them.
 /// It would run the command as if nobody had signed it.
 pub async fn expect_checked(
@@ -168,16 +200,13 @@ pub async fn expect_checked(
     server_id: Uuid,
     capability: &'static str,
 ) -> Result<(), ApiError> {
-    let server = state.store.find_server(owner_id, server_id).await?;
-    let Some(server) = server else { return Err(ApiError::not_found("Server not found")) };
-    let info = server.record.agent.as_deref().and_then(|text| serde_json::from_str::<AgentInfo>(text).ok());
+    let (name, info) = agent_of(state, owner_id, server_id).await?;
     let is_checked = info.is_none_or(|info| info.capabilities.iter().any(|name| name == capability));
     if is_checked {
         return Ok(());
     }
     let detail = format!(
-        "The agent of {} does not check signatures here: update it, set its policy to \"signed\", or leave `signed` out",
-        server.record.name
+        "The agent of {name} does not check signatures here: update it, set its policy to \"signed\", or leave `signed` out"
     );
     Err(ApiError::Refused { code: ErrorCode::AgentRefused, detail: detail.into() })
 }

@@ -23,6 +23,10 @@ pub(super) fn keep(state: &State) {
     spawn(every(TIDY_EVERY, async move || forget_logins(&store, &clock).await));
     let (jobs, kept_days) = (state.jobs.clone(), state.config.command_days);
     spawn(every(TIDY_EVERY, async move || jobs.tidy(kept_days).await));
+    let approvals = state.jobs.approvals().clone();
+    spawn(async move { approvals.keep().await });
+    let schedules = state.jobs.schedules().clone();
+    spawn(async move { schedules.keep().await });
     let (alerts, kept_days) = (state.alerts.clone(), state.config.alert_days);
     spawn(every(TIDY_EVERY, async move || alerts.tidy(kept_days).await));
     let notifier = state.notifier.clone();

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::audit_log::record_in;
 use super::command_storage::row_bytes;
+use super::once::{Once, is_first};
 use super::{Command, CommandBatch, Page, PageRequest, Quota, Store, StoreError};
 use crate::audit::Entry;
 
@@ -37,8 +38,8 @@ pub struct CommandChange {
 pub enum CommandWrite {
     /// A new command.
     New(Box<Command>),
-    /// A new batch and its commands.
-    NewBatch(Box<CommandBatch>, Vec<Command>),
+    /// A new batch and its commands. With what must happen once, only the first attempt writes it.
+    NewBatch(Box<CommandBatch>, Vec<Command>, Option<Once>),
     /// No change, only audit entries.
     AuditOnly,
     /// These commands are sent, while this instance runs their batch.
@@ -126,7 +127,13 @@ impl Store {
             for (change, is_made) in changes.iter().zip(&mut made) {
                 match &change.write {
                     CommandWrite::New(command) => insert(&transaction, std::slice::from_ref(command)).await?,
-                    CommandWrite::NewBatch(batch, commands) => {
+                    CommandWrite::NewBatch(batch, commands, once) => {
+                        if let Some(once) = once
+                            && !is_first(&transaction, *once, batch.id).await?
+                        {
+                            *is_made = false;
+                            continue;
+                        }
                         self.expect_room(&transaction, batch.owner_id, Quota::Batches).await?;
                         let texts = |it: &Command| it.command.len() + it.stdin.as_ref().map_or(0, String::len);
                         let adding = commands.iter().map(|it| row_bytes(texts(it))).sum();

@@ -86,6 +86,8 @@ impl StoreError {
             | Self::RegistrationClosed
             | Self::InvitationInvalid
             | Self::TooManyInvitations
+            | Self::TooManyApprovals
+            | Self::TooManySchedules
             | Self::NotAdministrator
             | Self::LastAdministrator
             | Self::OwnsServers

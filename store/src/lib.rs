@@ -23,6 +23,7 @@ mod alert_totals;
 mod alerts;
 mod annotations;
 mod api_keys;
+mod approvals;
 pub mod audit;
 mod audit_log;
 mod backup;
@@ -53,6 +54,7 @@ mod invitations;
 mod invited_grants;
 mod logins;
 mod offline_servers;
+mod once;
 mod outbox;
 mod past;
 mod program_tokens;
@@ -63,6 +65,7 @@ mod reach;
 mod reminders;
 mod roles;
 mod routing;
+mod schedules;
 mod series_help;
 mod server_events;
 mod server_filter;
@@ -94,6 +97,7 @@ pub use alert_rules::{RuleScope, WatchedServer};
 pub use alerts::{AlertChange, AlertChanges};
 pub use annotations::MAX_ANNOTATIONS;
 pub use api_keys::{KnownKey, NewApiKey};
+pub use approvals::{ApprovalServer, MAX_WAITING, NewApproval, Signing};
 pub use audit_log::AuditFilter;
 pub use batches::{BatchItem, BatchStanding};
 pub use channels::{ChannelPatch, NewChannel, SealedSettings};
@@ -107,6 +111,8 @@ pub use entity::alert::Model as Alert;
 pub use entity::alert_event::Model as AlertEvent;
 pub use entity::alert_threshold::Model as Threshold;
 pub use entity::api_key::Model as ApiKey;
+pub use entity::approval::Model as Approval;
+pub use entity::approval_signature::Model as ApprovalSignature;
 pub use entity::command::Model as Command;
 pub use entity::command_batch::Model as CommandBatch;
 pub use entity::external_identity::Model as ExternalIdentity;
@@ -115,6 +121,8 @@ pub use entity::login::Model as Login;
 pub use entity::notification::Model as Notification;
 pub use entity::notification_channel::Model as Channel;
 pub use entity::passkey::Model as Passkey;
+pub use entity::schedule::Model as Schedule;
+pub use entity::schedule_run::Model as ScheduleRun;
 pub use entity::server::Model as ServerRecord;
 pub use entity::server_event::Model as ServerEvent;
 pub use entity::silence::Model as Silence;
@@ -135,6 +143,7 @@ pub use invitations::{MAX_INVITATIONS, NewInvitation, OpenInvitation};
 pub use invited_grants::InvitedGrant;
 pub use logins::{Caller, NewLogin, Rotation, TokenRotation};
 pub use offline_servers::OfflineServers;
+pub use once::Once;
 pub use outbox::{AlertAudience, Delivery, DeliveryFilter, NotificationContent, alert_view};
 pub use program_tokens::{KnownToken, NewProgramToken, ProgramToken, TokenLimits, TokenScope};
 pub use progress::{MAX_HAND_OVERS, Progress, Standing, Verdict};
@@ -144,6 +153,7 @@ pub use reach::Unreachable;
 pub use reminders::AlertToNotify;
 pub use roles::{Right, Rights, Role};
 pub use routing::channel_tags;
+pub use schedules::{EndedRun, KEPT_RUNS, MAX_SCHEDULES, Occurrence};
 pub use server_events::{NewServerEvent, ServerEventFilter, presence as presence_kind};
 pub use server_filter::{ServerFilter, StatusFilter};
 pub use server_lists::VisibleServer;
@@ -239,6 +249,12 @@ pub enum StoreError {
     /// Too many invitations are open.
     #[error("{MAX_INVITATIONS} invitations are open")]
     TooManyInvitations,
+    /// The account has too many schedules.
+    #[error("the account has {MAX_SCHEDULES} schedules")]
+    TooManySchedules,
+    /// Too many commands of the account wait for signatures.
+    #[error("{MAX_WAITING} commands of the account wait for signatures")]
+    TooManyApprovals,
     /// The caller was an administrator when the request began, and is none any more.
     #[error("the caller is no administrator any more")]
     NotAdministrator,

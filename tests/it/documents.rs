@@ -13,7 +13,7 @@ use blocks::{Block, all, documents, prose_of, read};
 use clap::CommandFactory;
 
 /// Blocks that nothing reads, by a line of each, and why not.
-const FOR_PEOPLE: [(&str, &str, &str); 7] = [
+const FOR_PEOPLE: [(&str, &str, &str); 9] = [
     ("CONTRIBUTING.md", "make check    ruled-out words", "two commands with what they do, in columns"),
     ("docs/guides/signalboxctl.md", "$ signalboxctl login", "a recorded session, with what the program printed"),
     ("docs/guides/signalboxctl.md", "Signing:\n  servers    web-1", "what the program prints before it signs"),
@@ -25,6 +25,8 @@ const FOR_PEOPLE: [(&str, &str, &str); 7] = [
         "a payload, which the tests of agent/tests/signed make",
     ),
     ("docs/guides/signed-commands.md", "ssh-keygen -Y sign", "programs of others"),
+    ("docs/guides/signed-commands.md", "jq -n --slurpfile signed signed.json --arg server", "programs of others"),
+    ("docs/guides/schedules.md", "\"repeat\": {", "a part of a payload, which tests/it/schedules/signed.rs makes"),
 ];
 
 /// Flags that documents name in their sentences, and that are neither of our programs nor of install.sh.

@@ -1,6 +1,7 @@
 //! Who may do what: every operation and socket of openapi.json, asked by every kind of person, against one table. [`table`] says
 //! what an operation needs, [`people`] what each person may do, and [`people::expected`] what follows.
 
+mod bodies;
 mod objects;
 mod people;
 mod scene;

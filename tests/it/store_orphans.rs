@@ -16,6 +16,7 @@ const ON_PURPOSE: &[(&str, &str, &str)] = &[
     ("alert_counts", "threshold_id", "counts alerts, which outlive their threshold"),
     ("alert_events", "user_id", "tells who it was"),
     ("alerts", "threshold_id", "an alert outlives its threshold"),
+    ("approval_signatures", "user_id", "tells who it was"),
     ("audit_log", "owner_id", "the audit log forgets nothing"),
     ("audit_log", "server_id", "the audit log forgets nothing"),
     ("audit_log", "user_id", "the audit log forgets nothing"),
@@ -27,6 +28,7 @@ const ON_PURPOSE: &[(&str, &str, &str)] = &[
     ("history_pieces", "server_id", "the archive looks for it"),
     ("notifications", "owner_id", "goes with its channel"),
     ("samples", "server_id", "moves into the journal at a start"),
+    ("schedule_runs", "batch_id", "a run outlives the output of its batch"),
     ("server_events", "server_id", "goes in the transaction that deletes the server, or when it is too old"),
     ("server_tags", "owner_id", "goes with its server"),
 ];

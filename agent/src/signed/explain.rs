@@ -179,6 +179,10 @@ fn signatures(demands: &Demands) -> Vec<String> {
     };
     let mut lines = vec![format!("Signatures: {people} to sign, for the server `{name}`. Signers:")];
     lines.extend(signers.all().iter().map(|signer| format!("  {} with {}", signer.principals, signer.key)));
+    lines.push(
+        "What they sign holds once, for a day at most; a command that recurs holds for 366 days at most, once each time it is due."
+            .to_owned(),
+    );
     if !allowed.patterns().is_empty() {
         lines.push(
             "Without a signature, without a shell and without input (`*` is one word that is no option):".to_owned(),
@@ -223,6 +227,8 @@ fn examine(signed: &Signed, demands: &Demands, now: Timestamp) -> Answer {
         Some(format!("it is for other servers than `{}`", demands.name))
     } else if let Err(refusal) = payload.expect_current(now) {
         Some(refusal.to_string())
+    } else if let Err(refusal) = payload.uses(now) {
+        Some(refusal.to_string())
     } else if people == 0 {
         Some("no signature is by a signer whom this server knows".to_owned())
     } else if people < demands.approvals {
@@ -232,6 +238,7 @@ fn examine(signed: &Signed, demands: &Demands, now: Timestamp) -> Answer {
     };
     match &fault {
         Some(fault) => _ = writeln!(text, "Would not run: {fault}."),
+        None if payload.repeat.is_some() => text.push_str("Would run, once for the time at which it is due.\n"),
         None => text.push_str("Would run, once.\n"),
     }
     Answer { text, is_good: fault.is_none() }
@@ -247,6 +254,13 @@ fn described(payload: &Payload) -> String {
     }
     if let Some(seconds) = timeout_seconds {
         _ = writeln!(text, "For at most {seconds} s.");
+    }
+    if let Some(repeat) = &payload.repeat {
+        let (cron, time_zone) = (repeat.cron.escape_debug(), repeat.time_zone.escape_debug());
+        _ = writeln!(
+            text,
+            "Each time that `{cron}` is due in {time_zone}, from 30 s before to 5 minutes after, once each."
+        );
     }
     _ = writeln!(text, "Holds from {not_before} until {expires_at}.");
     text

@@ -18,7 +18,7 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::RequestError;
 use signalbox_protocol::signed::Signed;
 pub use signalbox_signing::Asked;
-use signalbox_signing::{Payload, Reason, Refusal, Terms};
+use signalbox_signing::{Payload, Reason, Refusal, Terms, Use};
 use uuid::Uuid;
 
 use crate::config::Config;
@@ -86,14 +86,15 @@ impl Gate {
         let Demands { signers, approvals, .. } = inner.demands.as_ref();
         let terms = Terms { name, signers, approvals: *approvals };
         let payload = terms.permit(signed, asked, now).map_err(refused)?;
-        inner.use_once(&payload, id, now)?;
+        inner.use_once(payload.uses(now).map_err(refused)?, id, now)?;
         Ok(payload)
     }
 }
 
 impl Inner {
-    /// Keeps the payload's nonce, on the disk, before anything runs. Without the record, an order and its copy look the same.
-    fn use_once(&self, payload: &Payload, id: Uuid, now: Timestamp) -> Result<(), RequestError> {
+    /// Keeps on the disk, before anything runs, that a payload was used, in the first of these ways that is left. Without the
+    /// record, an order and its copy look the same.
+    fn use_once(&self, uses: Vec<Use>, id: Uuid, now: Timestamp) -> Result<(), RequestError> {
         let unkept = |why: &str| {
             let detail =
                 format!("this agent cannot record that a signature was used, so it runs nothing that is signed: {why}");
@@ -106,8 +107,7 @@ impl Inner {
         };
         // Logs that the disk is back, where that is new.
         _ = worker.is_here();
-        let (nonce, not_before, expires_at) = (payload.nonce.clone(), payload.not_before, payload.expires_at);
-        match worker.call(move |nonces| nonces.use_once(&nonce, not_before, expires_at, id, now)) {
+        match worker.call(move |nonces| use_one(nonces, &uses, id, now)) {
             Some(Ok(())) => Ok(()),
             Some(Err(UseError::Replayed(detail))) => Err(refused(Refusal::new(Reason::Replayed, detail))),
             Some(Err(UseError::Expired(detail))) => Err(refused(Refusal::new(Reason::Expired, detail))),
@@ -116,6 +116,19 @@ impl Inner {
             None => Err(unkept("the disk of its state directory hangs")),
         }
     }
+}
+
+/// Uses the first way that is left, or says why the last one is not.
+fn use_one(nonces: &mut Nonces, uses: &[Use], id: Uuid, now: Timestamp) -> Result<(), UseError> {
+    let mut outcome = Err(UseError::Expired("the signed payload cannot be used now".to_owned()));
+    for Use { key, not_before, expires_at } in uses {
+        outcome = nonces.use_once(key, *not_before, *expires_at, id, now);
+        // Another way does not help against a disk that fails.
+        if matches!(outcome, Ok(()) | Err(UseError::Io(_))) {
+            break;
+        }
+    }
+    outcome
 }
 
 impl NoncesState {

@@ -3,6 +3,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use signalbox_protocol::Timestamp;
 
 use crate::host::Host;
 
@@ -33,6 +34,7 @@ async fn check_policy_says_what_anybody_can_do() {
         "Logs: read the system's log.\n",
         "Signatures: 2 different people have to sign, for the server `web-1`. Signers:\n  ada with ssh-ed25519 ",
         "\n  ben with ssh-ed25519 ",
+        "holds for 366 days at most, once each time it is due.\n",
         "  journalctl -n *\n",
         "WARNING: what is \"on\" needs no signature, so the signatures protect nothing.\n",
     ] {
@@ -81,6 +83,16 @@ async fn verify_says_whether_a_payload_would_run_and_who_signed_it() {
         assert_eq!(code, Some(1), "{said}");
         assert!(said.contains("Would not run: ") && said.contains(expected), "{said}");
     }
+    let earlier = json!(Timestamp::now().plus_millis(-600_000));
+    let recurs =
+        |cron: &str| vec![("repeat", json!({ "cron": cron, "time_zone": "UTC" })), ("not_before", earlier.clone())];
+    let (code, said) = verify(&recurs("* * * * *"), "ada").await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("Each time that `* * * * *` is due in UTC, from 30 s before to 5 minutes after"), "{said}");
+    assert!(said.ends_with("\nWould run, once for the time at which it is due.\n"), "{said}");
+    let (code, said) = verify(&recurs("0 0 29 2 *"), "ada").await;
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("Would not run: the signed payload recurs") && said.contains("not due now"), "{said}");
     fs::write(&file, "{}").unwrap();
     let (code, said) = host.tool(&["verify", file.to_str().unwrap()]).await;
     assert_eq!(code, Some(2), "{said}");

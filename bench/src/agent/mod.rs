@@ -122,5 +122,6 @@ fn agent_info() -> AgentInfo {
         machine_id: String::new(),
         // Only capabilities for which this generator answers the service's requests. Commands are only sent to obedient agents.
         capabilities: vec!["metrics".to_owned(), "commands".to_owned()],
+        signing: None,
     }
 }

@@ -69,12 +69,29 @@ pub struct AgentInfo {
     /// `terminal`.
     #[serde(default)]
     pub capabilities: Vec<String>,
+    /// What the owner's policy asks of those who sign; none where nothing needs a signature, and from older agents. It is for
+    /// people who want to know what to sign: the agent alone decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signing: Option<Box<SigningInfo>>,
+}
+
+/// What an agent asks of those who sign.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SigningInfo {
+    /// What signers call this server.
+    pub name: String,
+    /// How many different people have to sign.
+    pub approvals: u32,
 }
 
 impl AgentInfo {
     /// Removes the characters from every text that a name may not have.
     pub fn clean(&mut self) {
-        let Self { version, hostname, os, kernel, arch, cpu_count: _, boot_id, machine_id, capabilities } = self;
+        let Self { version, hostname, os, kernel, arch, cpu_count: _, boot_id, machine_id, capabilities, signing } =
+            self;
+        if let Some(signing) = signing {
+            clean(&mut signing.name);
+        }
         [version, hostname, os, kernel, arch, boot_id, machine_id].into_iter().chain(capabilities).for_each(clean);
     }
 
@@ -82,7 +99,8 @@ impl AgentInfo {
     pub fn is_bounded(&self) -> bool {
         let texts =
             [&self.version, &self.hostname, &self.os, &self.kernel, &self.arch, &self.boot_id, &self.machine_id];
-        texts.into_iter().chain(&self.capabilities).all(|text| text.len() <= 256 && !text.contains('\0'))
+        let name = self.signing.as_ref().map(|signing| &signing.name);
+        texts.into_iter().chain(&self.capabilities).chain(name).all(|text| text.len() <= 256 && !text.contains('\0'))
             && self.capabilities.len() <= 64
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 pub use asker::Asker;
-pub use auth::{AgentInfo, Auth, AuthResponse};
+pub use auth::{AgentInfo, Auth, AuthResponse, SigningInfo};
 pub use command::{CommandOutput, CommandResult, CommandStatus, Execute, Stream};
 pub use request::{Request, RequestError, Response};
 pub use stream::{LogLine, LogLines, LogsStart, TerminalOutput, TerminalSize, TerminalStart};

@@ -29,13 +29,15 @@ use crate::state::State;
 use crate::store::{BatchItem, Caller, CommandBatch};
 
 /// The default number of servers that run a command at the same time.
-const DEFAULT_CONCURRENCY: u64 = 50;
+pub(super) const DEFAULT_CONCURRENCY: u64 = 50;
 
 /// Bytes of command and input for all servers together that one batch may store until they are sent.
-const MAX_BYTES: usize = 16 * 1024 * 1024;
+pub(super) const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// What a batch does to each server.
-const RUN: Action = Action::Use(Right::Commands);
+pub(super) const RUN: Action = Action::Use(Right::Commands);
+
+pub(super) const NO_SERVER: &str = "No server is selected: set server_ids, or a tag that at least one server has";
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
@@ -199,8 +201,7 @@ pub async fn start_batch(
         tag: input.tag.map(|Tag(tag)| tag),
         is_all: false,
     };
-    let none = "No server is selected: set server_ids, or a tag that at least one server has";
-    let selected = select(&ask.state, &caller, selection, RUN, none).await?;
+    let selected = select(&ask.state, &caller, selection, RUN, NO_SERVER).await?;
     let place = |access: ServerAccess| BatchServer { server_id: access.server_id(), owner_id: access.owner_id() };
     let servers: Vec<BatchServer> = selected.into_iter().map(place).collect();
     let stdin = input.stdin.map(|Stdin(text)| text);
@@ -236,7 +237,7 @@ pub async fn start_batch(
     Ok(CreatedJson(with(batch, items)))
 }
 
-fn refuse(detail: &'static str) -> ApiError {
+pub(super) fn refuse(detail: &'static str) -> ApiError {
     ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() }
 }
 

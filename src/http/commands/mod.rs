@@ -1,5 +1,6 @@
 //! `/commands`: shell commands on servers.
 
+pub(super) mod approvals;
 pub(super) mod batches;
 mod out;
 
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use actix_web::web::Json;
 use deserr::Deserr;
-use paperclip::actix::web::{Resource, get, post};
+use paperclip::actix::web::{Resource, delete as remove, get, post};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use signalbox_protocol::agent::RequestError;
 use signalbox_protocol::signed::Signed;
@@ -25,6 +26,7 @@ use super::task::run_detached;
 use crate::commands::job::Job;
 use crate::commands::{JobStatus, Jobs, NewJob, RunError};
 use crate::registry::CallError;
+pub use approvals::{create_approval, list_approvals, read_approval, sign_approval, withdraw_approval};
 pub use batches::{cancel_batch, list_batches, read_batch, start_batch};
 use out::{CommandOut, CommandSummaryOut};
 
@@ -210,6 +212,9 @@ impl From<RunError> for ApiError {
 pub fn routes() -> Vec<Resource> {
     vec![
         at("/commands").route(post().to(start_batch)),
+        at("/commands/approvals").route(get().to(list_approvals)).route(post().to(create_approval)),
+        at("/commands/approvals/{id}").route(get().to(read_approval)).route(remove().to(withdraw_approval)),
+        at("/commands/approvals/{id}/signatures").route(post().to(sign_approval)),
         at("/commands/batches").route(get().to(list_batches)),
         at("/commands/batches/{id}").route(get().to(read_batch)),
         at("/commands/batches/{id}/cancel").route(post().to(cancel_batch)),

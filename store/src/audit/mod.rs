@@ -89,6 +89,26 @@ pub mod action {
     pub const BATCH_START: &str = "batch.start";
     /// A batch of commands was cancelled.
     pub const BATCH_CANCEL: &str = "batch.cancel";
+    /// A schedule was created.
+    pub const SCHEDULE_CREATE: &str = "schedule.create";
+    /// A schedule was changed.
+    pub const SCHEDULE_UPDATE: &str = "schedule.update";
+    /// A schedule was deleted.
+    pub const SCHEDULE_DELETE: &str = "schedule.delete";
+    /// A schedule is about to run, or its run has ended.
+    pub const SCHEDULE_RUN: &str = "schedule.run";
+    /// A schedule was due and did not run.
+    pub const SCHEDULE_MISS: &str = "schedule.miss";
+    /// Somebody asked for more signatures of a command.
+    pub const APPROVAL_CREATE: &str = "approval.create";
+    /// Somebody signed a command that waits.
+    pub const APPROVAL_SIGN: &str = "approval.sign";
+    /// A command has all its signatures, and is about to run.
+    pub const APPROVAL_RUN: &str = "approval.run";
+    /// A command did not get all its signatures in time.
+    pub const APPROVAL_EXPIRE: &str = "approval.expire";
+    /// Somebody withdrew a command that waits.
+    pub const APPROVAL_WITHDRAW: &str = "approval.withdraw";
     /// A container was started.
     pub const CONTAINER_START: &str = "container.start";
     /// A container was stopped.

@@ -2,9 +2,10 @@
 //! and keys are those of the entities.
 
 use entity::{
-    alert, alert_bucket, alert_count, alert_event, alert_threshold, api_key, audit_entry, audit_head, claim, clock,
-    command, command_batch, external_identity, external_login, grant, history_block, history_journal, history_piece,
-    invitation, login, logout_token, notification, notification_channel, passkey, program_token, recovery_code, sample,
+    alert, alert_bucket, alert_count, alert_event, alert_threshold, api_key, approval, approval_server,
+    approval_signature, audit_entry, audit_head, claim, clock, command, command_batch, external_identity,
+    external_login, grant, history_block, history_journal, history_piece, invitation, login, logout_token,
+    notification, notification_channel, passkey, program_token, recovery_code, sample, schedule, schedule_run,
     series_help, server, server_event, server_tag, silence, spent_challenge, team, team_member, totp, user, view,
 };
 use sea_orm::sea_query::ColumnType;
@@ -143,6 +144,11 @@ pub(super) fn all() -> Vec<Table> {
         Table::of::<notification::Entity>(Moved, LONG),
         Table::of::<command_batch::Entity>(Moved, LONG),
         Table::of::<command::Entity>(Moved, LARGE),
+        Table::of::<approval::Entity>(Moved, LARGE),
+        Table::of::<approval_server::Entity>(Moved, SHORT),
+        Table::of::<approval_signature::Entity>(Moved, LONG),
+        Table::of::<schedule::Entity>(Moved, LONG),
+        Table::of::<schedule_run::Entity>(Moved, SHORT),
         Table::of::<audit_entry::Entity>(Moved, SHORT),
         Table::of::<audit_head::Entity>(Single, SHORT),
         Table::of::<clock::Entity>(Single, SHORT),

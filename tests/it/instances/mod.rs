@@ -3,6 +3,7 @@
 
 mod accounts;
 mod alerts;
+mod approvals;
 mod batches;
 mod bus_away;
 mod calls;
@@ -20,6 +21,7 @@ mod open_series;
 mod program_tokens;
 mod real;
 mod rolling;
+mod schedules;
 mod secured;
 mod servers;
 mod sessions;

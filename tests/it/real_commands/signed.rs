@@ -1,14 +1,10 @@
 //! Commands that operators sign, from the API to the agent and to the audit log.
 
-#[path = "../../../signing/tests/support/mod.rs"]
-mod keygen;
-
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use keygen::Keygen;
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use tempfile::TempDir;
@@ -18,6 +14,7 @@ use super::Scene;
 use crate::support::command_line::{Outcome, run, signalbox};
 use crate::support::commands::answered;
 use crate::support::dashboard::{Dashboard, Pass};
+use crate::support::keygen::{self, Keygen};
 use crate::support::rest::Answer;
 use crate::support::storage::direct;
 

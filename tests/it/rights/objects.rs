@@ -2,10 +2,13 @@
 //! is a new one.
 
 use serde_json::{Value, json};
+use signalbox::audit::{Actor, Entry, action};
+use signalbox::store::{Approval, NewApproval};
+use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+use super::bodies::{dashboard, schedule, view};
 use super::scene::Scene;
-use super::table::{dashboard, view};
 use crate::support::uuid_of;
 
 /// What a call names in its path. All belong to the owner of the server.
@@ -28,6 +31,9 @@ pub enum Object {
     Note,
     Key,
     Batch,
+    /// A command of the owner that waits for signatures.
+    Approval,
+    Schedule,
     Grant,
     GrantOfTag,
     /// A team with a member.
@@ -81,6 +87,8 @@ impl Scene {
             }
             Object::Key => self.by_owner("/api-keys", json!({"server_id": server_id, "name": name})).await,
             Object::Batch => self.by_owner("/commands", json!({"server_ids": [server_id], "command": "true"})).await,
+            Object::Approval => self.make_approval().await,
+            Object::Schedule => self.by_owner("/schedules", schedule(server_id, name)).await,
             Object::Grant => {
                 let grant = self.grant(of_server);
                 self.by_owner("/grants", grant).await
@@ -114,6 +122,34 @@ impl Scene {
     /// The id of what the owner makes.
     async fn by_owner(&self, path: &str, body: Value) -> Uuid {
         uuid_of(&self.client().post(path).bearer(&self.owner.token).json(body).expect(201).await["id"])
+    }
+
+    /// Stored as if somebody had signed it already: no agent is here that asks for signatures.
+    async fn make_approval(&self) -> Uuid {
+        let (id, now) = (Uuid::now_v7(), Timestamp::now());
+        let approval = Approval {
+            id,
+            user_id: self.owner.id,
+            login_id: None,
+            username: "owner".to_owned(),
+            address: String::new(),
+            command: "true".to_owned(),
+            stdin: None,
+            timeout_seconds: 60,
+            concurrency: 1,
+            stop_on_failure: false,
+            payload: b"{}".to_vec(),
+            needed: 2,
+            status: "awaiting_approval".to_owned(),
+            not_before: now.into(),
+            expires_at: now.plus_millis(3_600_000).into(),
+            created_at: now.into(),
+            ended_at: None,
+        };
+        let new = NewApproval { approval, servers: vec![self.server_id], signatures: Vec::new() };
+        let entry = Entry::new(action::APPROVAL_CREATE, self.owner.id, Actor::command_line());
+        self.service.state.store.create_approval(&new, entry).await.unwrap();
+        id
     }
 
     async fn make_threshold(&self, scope: &Value) -> Uuid {

@@ -133,6 +133,8 @@ fn of_people(needs: Needs, person: &Person) -> Outcome {
         Needs::Administrator => unless(Outcome::Forbidden, is_administrator),
         Needs::Server(action) if person.may(Action::See) => unless(Outcome::Forbidden, person.may(action)),
         Needs::Server(_) => Outcome::NotFound,
+        Needs::Within(shown, action) if person.may(shown) => unless(Outcome::Forbidden, person.may(action)),
+        Needs::Within(..) => Outcome::NotFound,
         Needs::Hidden(action) => unless(Outcome::NotFound, person.may(action)),
         Needs::Mine => unless(Outcome::NotFound, person.owns()),
         Needs::MineShown => unless(Outcome::Forbidden, person.owns()),

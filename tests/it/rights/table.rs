@@ -7,6 +7,7 @@ use signalbox::auth::access::Action::{self, Manage, Own, Respond, See, Use};
 use signalbox::auth::access::Right::{Commands, Containers, Logs, Terminal};
 use signalbox_protocol::Timestamp;
 
+use super::bodies::{dashboard, schedule, view};
 use super::objects::Object;
 use super::scene::Scene;
 
@@ -25,6 +26,9 @@ pub enum Needs {
     Server(Action),
     /// An account that may do this to the server. For all others it does not exist, even if they see the server.
     Hidden(Action),
+    /// An account that may do the second to the server. For others who may do the first it is forbidden; for all others it does
+    /// not exist.
+    Within(Action, Action),
     /// Any account; the server is in the list of those who may do this to it.
     Lists(Action),
     /// The account that it belongs to. For others it does not exist.
@@ -224,6 +228,26 @@ fn uses() -> Vec<Line> {
         on("POST /api/v1/commands", Needs::Server(Use(Commands)))
             .json(|scene| json!({"server_ids": [scene.server_id], "command": "true"}))
             .answers(201),
+        on("POST /api/v1/commands/approvals", Needs::Server(Use(Commands)))
+            .json(|scene| {
+                let signed = json!({"payload": "e30=", "signatures": [{"type": "sshsig", "signature": "x"}]});
+                json!({"server_ids": [scene.server_id], "command": "true", "signed": signed})
+            })
+            .fails(400, "bad_request"),
+        on("GET /api/v1/commands/approvals", Needs::Account),
+        on("GET /api/v1/commands/approvals/{id}", Needs::Hidden(Use(Commands))).of(Object::Approval),
+        on("POST /api/v1/commands/approvals/{id}/signatures", Needs::Hidden(Use(Commands)))
+            .of(Object::Approval)
+            .json(|_| json!({"type": "sshsig", "signature": "x"}))
+            .fails(400, "bad_request"),
+        on("DELETE /api/v1/commands/approvals/{id}", Needs::Within(Use(Commands), Manage)).of(Object::Approval),
+        on("GET /api/v1/schedules", Needs::Account),
+        on("POST /api/v1/schedules", Needs::Server(Use(Commands)))
+            .json(|scene| schedule(scene.server_id, scene.name()))
+            .answers(201),
+        on("GET /api/v1/schedules/{id}", Needs::Mine).of(Object::Schedule),
+        on("PUT /api/v1/schedules/{id}", Needs::Mine).of(Object::Schedule).json(|_| json!({"enabled": false})),
+        on("DELETE /api/v1/schedules/{id}", Needs::Mine).of(Object::Schedule),
         on("GET /api/v1/commands/batches", Needs::Account),
         on("GET /api/v1/commands/batches/{id}", Needs::Mine).programs(Programs::Maker).of(Object::Batch),
         on("POST /api/v1/commands/batches/{id}/cancel", Needs::Mine).programs(Programs::Maker).of(Object::Batch),
@@ -334,14 +358,6 @@ fn own_lines() -> Vec<Line> {
             .json(|_| json!({"description": "All"})),
         on("DELETE /api/v1/dashboards/{id}", Needs::MineShown).of(Object::SharedDashboard),
     ]
-}
-
-pub fn view(name: String, shared_with: &str) -> Value {
-    json!({"name": name, "definition": {"version": 1, "series": ["cpu_percent"]}, "shared_with": shared_with})
-}
-
-pub fn dashboard(name: String, shared_with: &str) -> Value {
-    json!({"name": name, "layout": {"version": 1, "panels": []}, "shared_with": shared_with})
 }
 
 /// Grants, teams, and the accounts of the service.

@@ -215,6 +215,7 @@ pub fn agent_info() -> AgentInfo {
         boot_id: "5e0f3c7a-93a2-4d11-8f0b-0f5f5f5c6c6d".to_owned(),
         machine_id: String::new(),
         capabilities: vec!["metrics".to_owned(), "docker".to_owned()],
+        signing: None,
     }
 }
 

@@ -15,6 +15,8 @@ pub mod engine;
 pub mod exposition;
 pub mod fixtures;
 pub mod hostile;
+#[path = "../../../signing/tests/support/mod.rs"]
+pub mod keygen;
 pub mod machine;
 pub mod mail;
 pub mod nats;
@@ -26,6 +28,7 @@ pub mod raw;
 pub mod receiver;
 pub mod rest;
 pub mod rows;
+pub mod signers;
 pub mod site;
 pub mod socket;
 pub mod storage;
@@ -117,6 +120,11 @@ impl TestService {
             root: Client::new(format!("http://{address}")),
             running: Some(Running { stop, stopped, thread, storage }),
         }
+    }
+
+    /// Its data, while it runs.
+    pub fn storage(&self) -> &Storage {
+        &self.running.as_ref().expect("the service runs").storage
     }
 
     /// Stops it gracefully. Returns its stored data.

@@ -128,7 +128,7 @@ impl Storage {
         Store::open(&config.database_url(), config.database).await.unwrap()
     }
 
-    /// Changes the database while no service uses it.
+    /// Changes the database.
     pub async fn execute(&self, statements: &[&str]) {
         let database = Database::connect(self.direct_url()).await.unwrap();
         for statement in statements {

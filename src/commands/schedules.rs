@@ -1,0 +1,328 @@
+//! Commands that recur.
+//!
+//! Each instance looks for schedules that are due. Which one starts a run is decided by the database, in the transaction that
+//! stores the batch: it moves the schedule on to its next time, if nobody has. From then on the run is a batch like any other, and
+//! the right to each command is asked when it is sent.
+//!
+//! A run that is late is not started: at another time than people expect, it may do harm. It is counted, and told.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono_tz::Tz;
+use serde_json::json;
+use signalbox_protocol::Timestamp;
+use signalbox_signing::Recurrence;
+use uuid::Uuid;
+
+use super::batch::{BatchServer, Batches, NewBatch};
+use super::jobs::RunError;
+use crate::audit::{Actor, Entry, Outcome, action};
+use crate::auth::access::{Access, Action, Right};
+use crate::clock::Clock;
+use crate::cluster::Cluster;
+use crate::periodic::every;
+use crate::store::{EndedRun, NewServerEvent, Occurrence, Once, Schedule, Store, StoreError};
+
+/// How often to look for schedules that are due: how late a run begins at most, usually.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// A run begins at most so late; after that it is missed. Agents take a signed command within five minutes.
+const LATE_MS: i64 = 90 * 1_000;
+
+/// How many missed runs are counted at once: of one each minute, those of a month.
+const MAX_MISSED: u32 = 50_000;
+
+/// The servers of one run.
+const MAX_SERVERS: usize = 10_000;
+
+/// The kind of the events of servers on which a run failed.
+const FAILED_EVENT: &str = "schedule_failed";
+
+/// What is to be done about a schedule that is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Plan {
+    occurrence: Occurrence,
+    /// Whether the time that is due now has just come.
+    is_on_time: bool,
+}
+
+/// Starts what is due, and tells how it ended; cheap to clone.
+#[derive(Clone)]
+pub struct Schedules {
+    pub(super) clock: Clock,
+    pub(super) store: Store,
+    pub(super) access: Access,
+    pub(super) batches: Arc<Batches>,
+    pub(super) cluster: Cluster,
+}
+
+/// When a schedule is due after `time`; none if it ends before.
+pub fn next_after(recurrence: &Recurrence<Tz>, time: Timestamp, until: Option<Timestamp>) -> Option<Timestamp> {
+    recurrence.next_after(time).filter(|next| until.is_none_or(|until| *next < until))
+}
+
+impl Schedules {
+    /// Starts what is due, for as long as this instance runs.
+    pub async fn keep(&self) {
+        every(LOOK_EVERY, async || {
+            if let Err(error) = self.look().await {
+                tracing::warn!(%error, "schedules could not be checked, will try again");
+            }
+        })
+        .await;
+    }
+
+    async fn look(&self) -> Result<(), StoreError> {
+        // A clock that is in doubt may show a time that has not come: what ran then would not run again.
+        if self.cluster.is_draining() || self.clock.doubt().is_some() {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        for schedule in self.store.due_schedules(now).await? {
+            if let Err(error) = self.take(&schedule, now).await {
+                tracing::warn!(schedule.id = %schedule.id, %error, "a schedule could not run, will try again");
+            }
+        }
+        for run in self.store.ended_runs().await? {
+            self.note(&run, now).await?;
+        }
+        Ok(())
+    }
+
+    /// Starts a schedule that is due, or counts it as missed.
+    async fn take(&self, schedule: &Schedule, now: Timestamp) -> Result<(), RunError> {
+        let Some(plan) = plan(schedule, now) else { return Ok(()) };
+        let missed = missed_entry(schedule, &plan.occurrence);
+        if !plan.is_on_time {
+            self.store.pass_schedule(plan.occurrence, None, missed.into_iter().collect(), Vec::new()).await?;
+            return Ok(());
+        }
+        if self.store.is_schedule_running(schedule.id).await? {
+            return self.pass(schedule, &plan, "still_running", missed).await;
+        }
+        let servers = self.servers(schedule).await?;
+        if servers.is_empty() {
+            return self.pass(schedule, &plan, "no_server", missed).await;
+        }
+        let actor = Actor {
+            user_id: Some(schedule.owner_id),
+            username: schedule.username.as_str().into(),
+            login_id: None,
+            address: String::new(),
+        };
+        let detail = json!({ "name": schedule.name, "command": schedule.command, "due_at": plan.occurrence.due_at });
+        let entry = entry(action::SCHEDULE_RUN, schedule, actor.clone()).outcome(Outcome::Started).detail(detail);
+        let new = NewBatch {
+            owner_id: schedule.owner_id,
+            actor,
+            servers,
+            command: schedule.command.clone(),
+            stdin: None,
+            signed: schedule.signed.as_deref().and_then(|text| serde_json::from_str(text).ok()),
+            timeout_seconds: u32::try_from(schedule.timeout_seconds).unwrap_or(1),
+            concurrency: u16::try_from(schedule.concurrency).unwrap_or(1),
+            stop_on_failure: schedule.stop_on_failure,
+        };
+        let entries = missed.clone().into_iter().chain([entry]).collect();
+        let once = Once::Occurrence(plan.occurrence);
+        match self.batches.start_once(Uuid::now_v7(), new, once, entries).await {
+            Ok(_) => Ok(()),
+            Err(RunError::Store(StoreError::QuotaExceeded { .. })) => {
+                self.pass(schedule, &plan, "quota_exceeded", missed).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes that a schedule is due and cannot run.
+    async fn pass(
+        &self,
+        schedule: &Schedule,
+        plan: &Plan,
+        outcome: &'static str,
+        missed: Option<Entry>,
+    ) -> Result<(), RunError> {
+        let detail = json!({ "name": schedule.name, "command": schedule.command, "due_at": plan.occurrence.due_at });
+        let refused = entry(action::SCHEDULE_RUN, schedule, Actor::service(""));
+        let refused = refused.outcome(Outcome::Failed(outcome.into())).detail(detail);
+        let entries = missed.into_iter().chain([refused]).collect();
+        self.store.pass_schedule(plan.occurrence, Some(outcome), entries, Vec::new()).await?;
+        Ok(())
+    }
+
+    /// The servers of a run, as they are now: the named ones that exist, and those of the tag on which its owner may run
+    /// commands. The right to each is asked when its command is sent.
+    async fn servers(&self, schedule: &Schedule) -> Result<Vec<BatchServer>, StoreError> {
+        let mut ids = named(schedule);
+        if let Some(tag) = &schedule.tag {
+            let usable = self.access.usable_by(schedule.owner_id, Action::Use(Right::Commands));
+            ids.extend(self.store.servers_with_tag(&usable, tag).await?);
+        }
+        let mut seen = HashSet::new();
+        let mut servers = Vec::with_capacity(ids.len());
+        for server_id in ids.into_iter().filter(|id| seen.insert(*id)).take(MAX_SERVERS) {
+            if let Some(owner_id) = self.store.owner_of_server(server_id).await? {
+                servers.push(BatchServer { server_id, owner_id });
+            }
+        }
+        Ok(servers)
+    }
+
+    /// Notes how a run ended, with an event of each server on which it failed.
+    async fn note(&self, run: &EndedRun, now: Timestamp) -> Result<(), StoreError> {
+        let EndedRun { schedule, due_at, batch_id, succeeded, failed } = run;
+        let is_well = failed.is_empty();
+        let event = |(server_id, status): &(Uuid, String)| {
+            let detail = json!({
+                "schedule_id": schedule.id, "name": schedule.name, "batch_id": batch_id, "due_at": due_at, "status": status,
+            });
+            NewServerEvent::new(*server_id, FAILED_EVENT, now, detail)
+        };
+        let events = failed.iter().map(event).collect();
+        let detail = json!({
+            "name": schedule.name, "batch_id": batch_id, "due_at": due_at,
+            "succeeded": succeeded, "failed": failed.len(),
+        });
+        let outcome = if is_well { Outcome::Ok } else { Outcome::Failed("command_failed".into()) };
+        let ended = entry(action::SCHEDULE_RUN, schedule, Actor::service("")).outcome(outcome).detail(detail);
+        let outcome = if is_well { "succeeded" } else { "failed" };
+        self.store.end_run(run, outcome, vec![ended], events).await?;
+        Ok(())
+    }
+}
+
+/// What is to be done about a schedule now; none if it is not due.
+fn plan(schedule: &Schedule, now: Timestamp) -> Option<Plan> {
+    let expected = Timestamp::from(schedule.next_at?);
+    if now < expected {
+        return None;
+    }
+    let until = schedule.until_at.map(Timestamp::from);
+    // It was checked when it was stored. A zone that a later version does not know any more is never due.
+    let zone = schedule.time_zone.parse::<Tz>().ok();
+    let Some(recurrence) = zone.and_then(|zone| Recurrence::parse(&schedule.cron, zone).ok()) else {
+        let never = Occurrence { next_at: None, ..occurrence(schedule.id, expected, now) };
+        return Some(Plan { occurrence: never, is_on_time: false });
+    };
+    let latest = until.map_or(now, |until| now.min(until.plus_millis(-1)));
+    let due_at = recurrence.last_until(latest).map_or(expected, |last| last.max(expected));
+    let is_on_time = now.millis_since(due_at) <= LATE_MS;
+    let (mut missed, mut missed_at, mut time) = (0, None, Some(expected));
+    while let Some(passed) = time.filter(|time| *time < due_at || (*time == due_at && !is_on_time)) {
+        if missed >= MAX_MISSED {
+            missed_at = Some(due_at);
+            break;
+        }
+        missed += 1;
+        missed_at = Some(passed);
+        time = recurrence.next_after(passed);
+    }
+    let next_at = next_after(&recurrence, due_at, until);
+    let occurrence = Occurrence { due_at, next_at, missed, missed_at, ..occurrence(schedule.id, expected, now) };
+    Some(Plan { occurrence, is_on_time })
+}
+
+fn occurrence(schedule_id: Uuid, expected: Timestamp, now: Timestamp) -> Occurrence {
+    Occurrence { schedule_id, expected, due_at: expected, next_at: None, missed: 0, missed_at: None, now }
+}
+
+fn missed_entry(schedule: &Schedule, occurrence: &Occurrence) -> Option<Entry> {
+    let missed_at = occurrence.missed_at?;
+    let detail = json!({
+        "name": schedule.name, "command": schedule.command, "missed": occurrence.missed, "missed_at": missed_at,
+    });
+    Some(entry(action::SCHEDULE_MISS, schedule, Actor::service("")).detail(detail))
+}
+
+/// The servers that a schedule names.
+pub fn named(schedule: &Schedule) -> Vec<Uuid> {
+    serde_json::from_str(&schedule.server_ids).unwrap_or_default()
+}
+
+fn entry(action: &'static str, schedule: &Schedule, actor: Actor) -> Entry {
+    Entry::new(action, schedule.owner_id, actor).target(schedule.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap()
+    }
+
+    fn daily(next_at: &str, until: Option<&str>) -> Schedule {
+        let now = at("2026-01-01T00:00:00Z").into();
+        Schedule {
+            id: Uuid::nil(),
+            owner_id: Uuid::nil(),
+            username: "ada".to_owned(),
+            name: "backup".to_owned(),
+            command: "true".to_owned(),
+            server_ids: "[]".to_owned(),
+            tag: None,
+            timeout_seconds: 60,
+            concurrency: 1,
+            stop_on_failure: false,
+            signed: None,
+            cron: "0 3 * * *".to_owned(),
+            time_zone: "UTC".to_owned(),
+            is_enabled: true,
+            until_at: until.map(|until| at(until).into()),
+            next_at: Some(at(next_at).into()),
+            missed: 0,
+            missed_at: None,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    #[test]
+    fn what_is_due_runs_once_and_then_the_day_after() {
+        let schedule = daily("2026-11-26T03:00:00Z", None);
+
+        assert_eq!(plan(&schedule, at("2026-11-26T02:59:59.999Z")), None);
+        let plan = plan(&schedule, at("2026-11-26T03:00:01Z")).unwrap();
+        assert!(plan.is_on_time);
+        assert_eq!(plan.occurrence.due_at, at("2026-11-26T03:00:00Z"));
+        assert_eq!(plan.occurrence.next_at, Some(at("2026-11-27T03:00:00Z")));
+        assert_eq!((plan.occurrence.missed, plan.occurrence.missed_at), (0, None));
+    }
+
+    #[test]
+    fn what_was_due_while_the_service_was_away_is_counted_and_not_run() {
+        let schedule = daily("2026-11-23T03:00:00Z", None);
+
+        let plan_late = plan(&schedule, at("2026-11-26T09:00:00Z")).unwrap();
+        let plan_back = plan(&schedule, at("2026-11-26T03:00:30Z")).unwrap();
+
+        assert!(!plan_late.is_on_time);
+        assert_eq!(plan_late.occurrence.missed, 4);
+        assert_eq!(plan_late.occurrence.missed_at, Some(at("2026-11-26T03:00:00Z")));
+        assert_eq!(plan_late.occurrence.next_at, Some(at("2026-11-27T03:00:00Z")));
+        assert!(plan_back.is_on_time, "the last one has just come");
+        assert_eq!(plan_back.occurrence.missed, 3);
+        assert_eq!(plan_back.occurrence.missed_at, Some(at("2026-11-25T03:00:00Z")));
+    }
+
+    #[test]
+    fn the_end_is_exclusive() {
+        let schedule = daily("2026-11-26T03:00:00Z", Some("2026-11-27T03:00:00Z"));
+
+        let plan_last = plan(&schedule, at("2026-11-26T03:00:01Z")).unwrap();
+        let plan_after = plan(&schedule, at("2026-12-26T03:00:01Z")).unwrap();
+
+        assert_eq!((plan_last.is_on_time, plan_last.occurrence.next_at), (true, None));
+        assert_eq!((plan_after.is_on_time, plan_after.occurrence.next_at), (false, None));
+        assert_eq!(plan_after.occurrence.missed, 1);
+    }
+
+    #[test]
+    fn a_clock_that_went_back_starts_nothing_again() {
+        let schedule = daily("2026-11-27T03:00:00Z", None);
+
+        assert_eq!(plan(&schedule, at("2026-11-26T03:00:01Z")), None);
+    }
+}

@@ -1,0 +1,369 @@
+//! `/schedules`: commands that recur.
+
+mod out;
+
+use actix_web::web::Json;
+use chrono_tz::Tz;
+use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
+use paperclip::actix::web::{Resource, delete as remove, get, post, put};
+use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
+use serde_json::json;
+use signalbox_protocol::Timestamp;
+use signalbox_protocol::signed::Signed;
+use signalbox_signing::repeat::MAX_CRON_CHARACTERS;
+use signalbox_signing::{Asked, Payload, Recurrence, Repeat, RepeatError, form, payload};
+use uuid::Uuid;
+
+use super::error::{ApiError, ErrorCode};
+use super::extract::fault::{Faults, Part};
+use super::extract::field::{
+    At, Clearable, FILLED_LINE, Name, Number, References, ShellCommand, Tag, described, line, string, text_field,
+};
+use super::extract::param::PageQuery;
+use super::extract::{self, CallerAt, Checked, IdPath, NoQuery, Recent, SignedIn};
+use super::path::at;
+use super::reply::{Done, Listed, fault_of};
+use super::selection::{Selection, select};
+use super::signed_in::{SignedOrder, expect_checked, signing_of};
+use super::task::run_detached;
+use crate::audit::{Actor, Entry, action};
+use crate::auth::access::{Action, Right, ServerAccess};
+use crate::commands::schedules::{named, next_after};
+use crate::state::State;
+use crate::store::{Caller, Schedule};
+use out::{ScheduleOut, ScheduleSummaryOut};
+
+/// What a run does to each server.
+const RUN: Action = Action::Use(Right::Commands);
+
+/// An agent with it checks signatures of commands.
+const SIGNED_COMMANDS: &str = "commands_signed";
+
+const DEFAULT_TIMEOUT_SECONDS: u64 = 60;
+
+/// The default number of servers that run a command at the same time.
+const DEFAULT_CONCURRENCY: u64 = 50;
+
+text_field!(
+    /// When it runs, as five fields of cron: minute, hour, day of month, month, day of week.
+    CronText(String),
+    |text, location| line(text, 1, MAX_CRON_CHARACTERS, location),
+    json!({ "type": "string", "minLength": 9, "maxLength": MAX_CRON_CHARACTERS, "pattern": FILLED_LINE, "example": "0 3 * * *" })
+);
+
+text_field!(
+    /// The time zone of the cron expression, a name of the IANA database.
+    ZoneText(String),
+    |text, location| line(text, 1, 64, location),
+    json!({ "type": "string", "minLength": 1, "maxLength": 64, "pattern": FILLED_LINE, "example": "Europe/Berlin" })
+);
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct ScheduleIn {
+    name: Name,
+    /// The servers to run the command on, in addition to those of `tag`.
+    #[deserr(default)]
+    server_ids: Option<References>,
+    /// All servers that have this tag at the time of a run, and on which you may run commands.
+    #[deserr(default)]
+    tag: Option<Tag>,
+    /// The command, which runs in `/bin/sh -c`.
+    command: ShellCommand,
+    /// Seconds after which the command and all its child processes are ended. Defaults to 60.
+    #[deserr(default)]
+    timeout_seconds: Option<Number<1, 3_600>>,
+    /// How many servers run the command at the same time. Defaults to 50.
+    #[deserr(default)]
+    concurrency: Option<Number<1, 1_000>>,
+    /// Whether a failure stops the servers that still wait from running the command. Defaults to false.
+    #[deserr(default)]
+    stop_on_failure: Option<bool>,
+    cron: CronText,
+    time_zone: ZoneText,
+    /// False pauses it. Defaults to true.
+    #[deserr(default)]
+    enabled: Option<bool>,
+    /// It does not run from then on. Defaults to the end of what is signed, or to no end.
+    #[deserr(default)]
+    until: Option<At>,
+    /// What operators signed for all its runs, with `repeat` in the payload, for servers that ask for signatures. It needs the time
+    /// zone `UTC`.
+    #[deserr(default)]
+    signed: Option<SignedOrder>,
+}
+
+#[derive(Debug, Deserr, Apiv2Schema)]
+#[deserr(error = Faults)]
+pub struct SchedulePatchIn {
+    #[deserr(default)]
+    name: Option<Name>,
+    #[deserr(default)]
+    server_ids: Clearable<References>,
+    #[deserr(default)]
+    tag: Clearable<Tag>,
+    #[deserr(default)]
+    command: Option<ShellCommand>,
+    #[deserr(default)]
+    timeout_seconds: Option<Number<1, 3_600>>,
+    #[deserr(default)]
+    concurrency: Option<Number<1, 1_000>>,
+    #[deserr(default)]
+    stop_on_failure: Option<bool>,
+    #[deserr(default)]
+    cron: Option<CronText>,
+    #[deserr(default)]
+    time_zone: Option<ZoneText>,
+    /// False pauses it. What was due while it was paused is not counted as missed.
+    #[deserr(default)]
+    enabled: Option<bool>,
+    #[deserr(default)]
+    until: Clearable<At>,
+    /// Must be given again if the change is of anything that it says.
+    #[deserr(default)]
+    signed: Clearable<SignedOrder>,
+}
+
+/// List your schedules
+///
+/// Sorted by name, without their runs.
+#[api_v2_operation(tags(Schedules), operation_id = "list_schedules")]
+pub async fn list(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<ScheduleSummaryOut>, ApiError> {
+    let page = ask.state.store.list_schedules(ask.subject.caller.user_id, ask.query.into()).await?;
+    Ok(Listed { items: page.items.into_iter().map(ScheduleSummaryOut::from).collect(), total: page.total })
+}
+
+/// Create a schedule
+///
+/// Runs a command whenever its cron expression is due. Each run is a batch, for which your rights are asked again. An account has
+/// at most 200 schedules.
+#[api_v2_operation(tags(Schedules), operation_id = "create_schedule")]
+pub async fn create(
+    ask: Checked<Recent<SignedIn>, NoQuery, extract::Json<ScheduleIn>>,
+) -> Result<CreatedJson<ScheduleOut>, ApiError> {
+    let extract::Json(input) = ask.body;
+    let Recent(SignedIn { caller, actor }) = ask.subject;
+    let now = ask.state.clock.now();
+    let mut row = Schedule {
+        id: Uuid::now_v7(),
+        owner_id: caller.user_id,
+        username: actor.username.to_string(),
+        name: input.name.0,
+        command: input.command.0,
+        server_ids: texts(input.server_ids.map(|References(ids)| ids).unwrap_or_default()),
+        tag: input.tag.map(|Tag(tag)| tag),
+        timeout_seconds: input.timeout_seconds.map_or(DEFAULT_TIMEOUT_SECONDS, |Number(it)| it).try_into().unwrap_or(1),
+        concurrency: input.concurrency.map_or(DEFAULT_CONCURRENCY, |Number(it)| it).try_into().unwrap_or(1),
+        stop_on_failure: input.stop_on_failure.unwrap_or_default(),
+        signed: None,
+        cron: input.cron.0,
+        time_zone: input.time_zone.0,
+        is_enabled: input.enabled.unwrap_or(true),
+        until_at: input.until.map(|At(at)| at.into()),
+        next_at: None,
+        missed: 0,
+        missed_at: None,
+        created_at: now.into(),
+        updated_at: now.into(),
+    };
+    complete(&ask.state, &caller, &mut row, input.signed.map(Signed::from), now).await?;
+    run_detached(async move {
+        let entry = entry(action::SCHEDULE_CREATE, &row, actor);
+        ask.state.store.create_schedule(&row, entry).await?;
+        Ok(CreatedJson(ScheduleOut::new(row, Vec::new())))
+    })
+    .await
+}
+
+/// Get a schedule
+///
+/// With its last runs.
+#[api_v2_operation(tags(Schedules), operation_id = "read_schedule")]
+pub async fn read(ask: Checked<CallerAt<IdPath>>) -> Result<Json<ScheduleOut>, ApiError> {
+    let row = find(&ask.state, &ask.subject.caller, ask.subject.path.id.0).await?;
+    let runs = ask.state.store.schedule_runs(row.id).await?;
+    Ok(Json(ScheduleOut::new(row, runs)))
+}
+
+/// Change a schedule
+///
+/// Changes the given fields; null clears `until`, `tag`, `server_ids` and `signed`. The next run is the first one after the change.
+#[api_v2_operation(tags(Schedules), operation_id = "update_schedule")]
+pub async fn update(
+    ask: Checked<Recent<CallerAt<IdPath>>, NoQuery, extract::Json<SchedulePatchIn>>,
+) -> Result<Json<ScheduleOut>, ApiError> {
+    let extract::Json(input) = ask.body;
+    let Recent(CallerAt { caller, actor, path }) = ask.subject;
+    run_detached(async move {
+        let state = &ask.state;
+        let before = find(state, &caller, path.id.0).await?;
+        let now = state.clock.now();
+        let (mut after, signed) = changed(&before, input, &actor, now);
+        complete(state, &caller, &mut after, signed, now).await?;
+        let entry = entry(action::SCHEDULE_UPDATE, &after, actor);
+        if !state.store.update_schedule(&before, &after, entry).await? {
+            return Err(refused("The schedule has changed or run in the meantime: try again".to_owned()));
+        }
+        let runs = state.store.schedule_runs(after.id).await?;
+        Ok(Json(ScheduleOut::new(after, runs)))
+    })
+    .await
+}
+
+/// Delete a schedule
+///
+/// With the list of its runs. What runs now continues, and the batches stay.
+#[api_v2_operation(tags(Schedules), operation_id = "delete_schedule")]
+pub async fn delete(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
+    let CallerAt { caller, actor, path } = ask.subject;
+    run_detached(async move {
+        let row = find(&ask.state, &caller, path.id.0).await?;
+        let entry = entry(action::SCHEDULE_DELETE, &row, actor);
+        if ask.state.store.delete_schedule(caller.user_id, row.id, entry).await? {
+            Ok(Done("Schedule deleted"))
+        } else {
+            Err(not_found())
+        }
+    })
+    .await
+}
+
+/// The schedule after a change, and what is signed for it.
+fn changed(before: &Schedule, input: SchedulePatchIn, actor: &Actor, now: Timestamp) -> (Schedule, Option<Signed>) {
+    let kept = before.signed.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let signed = match input.signed {
+        Clearable::Kept => kept,
+        Clearable::Cleared => None,
+        Clearable::Set(signed) => Some(Signed::from(signed)),
+    };
+    let number = |given: Option<u64>, before: i32| given.map_or(before, |it| it.try_into().unwrap_or(i32::MAX));
+    let servers = input.server_ids.change(|References(ids)| ids);
+    let after = Schedule {
+        username: actor.username.to_string(),
+        name: input.name.map_or_else(|| before.name.clone(), |Name(name)| name),
+        command: input.command.map_or_else(|| before.command.clone(), |ShellCommand(command)| command),
+        server_ids: servers.map_or_else(|| before.server_ids.clone(), texts),
+        tag: input.tag.change(|Tag(tag)| Some(tag)).unwrap_or_else(|| before.tag.clone()),
+        timeout_seconds: number(input.timeout_seconds.map(|Number(it)| it), before.timeout_seconds),
+        concurrency: number(input.concurrency.map(|Number(it)| it), before.concurrency),
+        stop_on_failure: input.stop_on_failure.unwrap_or(before.stop_on_failure),
+        cron: input.cron.map_or_else(|| before.cron.clone(), |CronText(cron)| cron),
+        time_zone: input.time_zone.map_or_else(|| before.time_zone.clone(), |ZoneText(zone)| zone),
+        is_enabled: input.enabled.unwrap_or(before.is_enabled),
+        until_at: input.until.change(|At(at)| Some(at.into())).unwrap_or(before.until_at),
+        updated_at: now.max(Timestamp::from(before.updated_at).plus_millis(1)).into(),
+        ..before.clone()
+    };
+    (after, signed)
+}
+
+/// Checks a schedule with what is signed for it, and fills in when it is due.
+async fn complete(
+    state: &State,
+    caller: &Caller,
+    row: &mut Schedule,
+    signed: Option<Signed>,
+    now: Timestamp,
+) -> Result<(), ApiError> {
+    let recurrence = Recurrence::parse(&row.cron, zone_of(&row.time_zone)?).map_err(unreadable)?;
+    let selection = Selection { named: named(row), tag: row.tag.clone(), is_all: false };
+    let none = "No server is selected: set server_ids, or a tag that at least one server has";
+    let servers = select(state, caller, selection, RUN, none).await?;
+    if let Some(signed) = &signed {
+        let end = expect_signed(state, row, signed, &servers, now).await?;
+        let until = row.until_at.map_or(end, |until| end.min(until.into()));
+        row.until_at = Some(until.into());
+    }
+    row.signed = signed.and_then(|signed| serde_json::to_string(&signed).ok());
+    row.next_at = next_after(&recurrence, now, row.until_at.map(Timestamp::from)).map(Into::into);
+    if row.next_at.is_none() && row.is_enabled {
+        return Err(refused("The schedule would never run: set a later end".to_owned()));
+    }
+    Ok(())
+}
+
+/// Refuses what is signed if no agent would run it. Returns when it ends.
+async fn expect_signed(
+    state: &State,
+    row: &Schedule,
+    signed: &Signed,
+    servers: &[ServerAccess],
+    now: Timestamp,
+) -> Result<Timestamp, ApiError> {
+    let unreadable = |error: payload::PayloadError| refused(error.to_string());
+    let bytes = payload::decode(&signed.payload).map_err(unreadable)?;
+    let payload = Payload::parse(&bytes).map_err(unreadable)?;
+    let timeout_seconds = u32::try_from(row.timeout_seconds).unwrap_or_default();
+    if let Some(difference) = payload.difference(Asked::Command { command: &row.command, stdin: None, timeout_seconds })
+    {
+        return Err(refused(difference));
+    }
+    let repeat = Repeat { cron: row.cron.clone(), time_zone: row.time_zone.clone() };
+    if payload.repeat.as_ref() != Some(&repeat) {
+        return Err(refused("the signed payload needs `repeat` with the same cron and time_zone".to_owned()));
+    }
+    if payload.expires_at <= now {
+        return Err(refused(format!(
+            "the payload held until {}, and it is {now}: sign another one",
+            payload.expires_at
+        )));
+    }
+    for signature in &signed.signatures {
+        form::author(signature, &bytes).map_err(|error| refused(error.to_string()))?;
+    }
+    for server in servers {
+        let (owner_id, server_id) = (server.owner_id(), server.server_id());
+        expect_checked(state, owner_id, server_id, SIGNED_COMMANDS).await?;
+        let Some(signing) = signing_of(state, owner_id, server_id).await? else { continue };
+        if !payload.servers.contains(&signing.name) {
+            let detail = format!("the payload does not name `{}`: add every server to its `servers`", signing.name);
+            return Err(refused(detail));
+        }
+        if signed.signatures.len() < usize::try_from(signing.approvals).unwrap_or(usize::MAX) {
+            let detail = format!("`{}` asks for {} signatures: gather them first", signing.name, signing.approvals);
+            return Err(refused(detail));
+        }
+    }
+    Ok(payload.expires_at)
+}
+
+async fn find(state: &State, caller: &Caller, id: Uuid) -> Result<Schedule, ApiError> {
+    state.store.find_schedule(caller.user_id, id).await?.ok_or_else(not_found)
+}
+
+fn not_found() -> ApiError {
+    ApiError::not_found("Schedule not found")
+}
+
+fn texts(ids: Vec<Uuid>) -> String {
+    json!(ids).to_string()
+}
+
+fn zone_of(name: &str) -> Result<Tz, ApiError> {
+    let msg = "value is not a time zone of the IANA database, such as Europe/Berlin";
+    name.parse().map_err(|_| ApiError::Invalid(fault_of("time_zone", "value_error.time_zone", msg).within(Part::Body)))
+}
+
+fn unreadable(error: RepeatError) -> ApiError {
+    ApiError::Invalid(fault_of("cron", "value_error.cron", &error.to_string()).within(Part::Body))
+}
+
+fn refused(detail: String) -> ApiError {
+    ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() }
+}
+
+fn entry(action: &'static str, row: &Schedule, actor: Actor) -> Entry {
+    let detail = json!({
+        "name": row.name, "command": row.command, "cron": row.cron, "time_zone": row.time_zone,
+        "enabled": row.is_enabled, "until": row.until_at.map(Timestamp::from), "signed": row.signed.is_some(),
+    });
+    Entry::new(action, row.owner_id, actor).target(row.id).detail(detail)
+}
+
+/// The routes.
+pub fn routes() -> Vec<Resource> {
+    vec![
+        at("/schedules").route(get().to(list)).route(post().to(create)),
+        at("/schedules/{id}").route(get().to(read)).route(put().to(update)).route(remove().to(delete)),
+    ]
+}

@@ -1,0 +1,67 @@
+//! People who sign commands, and agents that ask for their signatures.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use signalbox_protocol::agent::{AgentInfo, AgentMessage, Auth, ServiceMessage, SigningInfo};
+use signalbox_protocol::{Encoding, Timestamp};
+use uuid::Uuid;
+
+use super::agent::{FakeAgent, agent_info, auth};
+use super::keygen::{self, Keygen};
+
+/// Signers with a key each.
+pub struct Signers {
+    keygen: Keygen,
+    /// The lines of allowed signers, of all but the last.
+    pub lines: String,
+}
+
+impl Signers {
+    /// Ada, Ben and Cleo; and Eve, whom no server knows.
+    pub fn new() -> Self {
+        let keygen = Keygen::new();
+        let line = |name: &str| format!("{name}@example.org {}\n", keygen.generate(name, "ed25519", ""));
+        let lines = ["ada", "ben", "cleo"].map(line).concat();
+        keygen.generate("eve", "ed25519", "");
+        Self { keygen, lines }
+    }
+
+    /// A payload of a command for `web-1` that holds for some milliseconds from now on, with other fields.
+    pub fn payload(&self, command: &str, holds_ms: i64, fields: &Value) -> Vec<u8> {
+        let now = Timestamp::now();
+        let mut payload = json!({
+            "v": 1, "servers": ["web-1"], "kind": "command", "command": command, "timeout_seconds": 60,
+            "nonce": Uuid::now_v7().simple().to_string(), "not_before": now, "expires_at": now.plus_millis(holds_ms),
+        });
+        for (name, value) in fields.as_object().unwrap() {
+            payload[name] = value.clone();
+        }
+        payload.to_string().into_bytes()
+    }
+
+    pub fn signature(&self, name: &str, payload: &[u8]) -> Value {
+        json!({ "type": "sshsig", "signature": self.keygen.sign(name, "signalbox-command-v1", payload) })
+    }
+
+    /// `signed` of a request.
+    pub fn signed(&self, names: &[&str], payload: &[u8]) -> Value {
+        let signatures: Vec<Value> = names.iter().map(|name| self.signature(name, payload)).collect();
+        json!({ "payload": keygen::base64(payload), "signatures": signatures })
+    }
+}
+
+/// An agent that asks for signatures of this many people, and calls itself so.
+pub async fn signing_agent(address: SocketAddr, key: &str, name: &str, approvals: u32) -> FakeAgent {
+    let about = AgentInfo {
+        capabilities: ["metrics", "commands", "commands_signed"].map(str::to_owned).to_vec(),
+        signing: Some(Box::new(SigningInfo { name: name.to_owned(), approvals })),
+        ..agent_info()
+    };
+    let mut agent = FakeAgent::connect(address, Encoding::Json).await;
+    let AgentMessage::Auth(first) = auth(key) else { unreachable!() };
+    agent.send(&AgentMessage::Auth(Auth { agent: about, ..first })).await;
+    let answer = agent.next().await;
+    assert!(matches!(&answer, ServiceMessage::AuthResponse(answer) if answer.success), "{answer:?}");
+    agent
+}
