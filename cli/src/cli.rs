@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::alerts::Alerts;
+use crate::commands::approvals::Approvals;
 use crate::commands::containers::Containers;
 use crate::commands::context::ContextCommand;
 use crate::commands::exec::Exec;
@@ -65,6 +66,7 @@ pub enum Verb {
     Context(ContextCommand),
     Servers(Servers),
     Exec(Exec),
+    Approvals(Approvals),
     Shell(Shell),
     Top(Top),
     Logs(Logs),

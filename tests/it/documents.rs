@@ -17,6 +17,7 @@ const FOR_PEOPLE: [(&str, &str, &str); 9] = [
     ("CONTRIBUTING.md", "make check    ruled-out words", "two commands with what they do, in columns"),
     ("docs/guides/signalboxctl.md", "$ signalboxctl login", "a recorded session, with what the program printed"),
     ("docs/guides/signalboxctl.md", "Signing:\n  servers    web-1", "what the program prints before it signs"),
+    ("docs/guides/signalboxctl.md", "The command waits for 1 more", "the same, of a command that waits"),
     ("docs/operate/instances.md", "load balancer ──HTTP──", "a drawing"),
     ("docs/guides/signed-commands.md", "ada@example.org ssh-ed25519", "a file of ssh-keygen, with keys cut short"),
     (

@@ -107,6 +107,30 @@ pub struct BatchResult {
     pub error: Option<Reason>,
 }
 
+/// A signed command that waits for more signatures, or has waited.
+#[derive(Debug, Deserialize)]
+pub struct Approval {
+    pub id: Uuid,
+    pub status: String,
+    pub command: String,
+    pub username: String,
+    pub needed: u32,
+    pub missing: u32,
+    pub signatures: Vec<ApprovalSignature>,
+    pub expires_at: Timestamp,
+    pub batch_id: Option<Uuid>,
+    /// The bytes that are signed, in base64. Lists do not have them.
+    pub payload: Option<String>,
+    pub stdin: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct ApprovalSignature {
+    /// The fingerprint of an SSH key, or whose passkey it is.
+    pub signer: String,
+    pub username: String,
+}
+
 #[derive(Debug, Deserialize)]
 pub struct Container {
     pub id: String,

@@ -1,6 +1,7 @@
 //! One module per verb.
 
 pub mod alerts;
+pub mod approvals;
 pub mod browser;
 pub mod containers;
 pub mod context;
@@ -56,6 +57,7 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Logs(logs) => logs.run(&Call::new(cli.options)?).await,
         Verb::Containers(containers) => containers.run(&Call::new(cli.options)?).await,
         Verb::Alerts(alerts) => alerts.run(&Call::new(cli.options)?).await,
+        Verb::Approvals(approvals) => approvals.run(&Call::new(cli.options)?).await,
         Verb::Metrics(metrics) => metrics.run(&Call::new(cli.options)?).await,
         Verb::Mcp(mcp) => mcp.run(&Call::new(cli.options)?).await,
         Verb::Tokens(tokens) => tokens.run(&Call::new(cli.options)?).await,

@@ -116,8 +116,8 @@ fn signature_advice(reason: Reason, name: &str, action: Action<'_>, keys: &[Stri
             format!("{name} has already seen this signature, and each holds once: run it again, which signs again")
         }
         Reason::NotEnoughApprovals => format!(
-            "{name} wants signatures of more people: repeat --sign, once for the key of each (a key of the ssh-agent: \
-             --sign ssh-agent:SHA256:...)"
+            "{name} wants signatures of more people: repeat --sign for the key of each, or let the command wait for theirs \
+             with --await-approval"
         ),
     }
 }

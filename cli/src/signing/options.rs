@@ -70,6 +70,29 @@ pub struct Signing {
     yes: bool,
 }
 
+/// The keys that sign what somebody else has written.
+#[derive(Debug, Clone, Args)]
+pub struct Keys {
+    /// Sign with the key of this file, or of the ssh-agent: `ssh-agent`, or with its fingerprint or comment `ssh-agent:SHA256:...`
+    #[arg(long = "sign", value_name = "KEYFILE|ssh-agent", required = true)]
+    keys: Vec<KeySource>,
+    /// Do not ask before signing
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Keys {
+    /// Shows what will be signed, and signs it with each key. Returns the signatures as the API takes them.
+    pub async fn sign(&self, order: &Order, question: &str) -> Result<Vec<Value>, Failure> {
+        let keys = open(&self.keys).await?;
+        show(order, &keys);
+        if !self.yes {
+            prompt::confirm(question).await?;
+        }
+        signatures(order, &keys).await
+    }
+}
+
 /// What was signed, and by which keys.
 #[derive(Debug, Default)]
 pub struct Signed {
@@ -117,19 +140,13 @@ impl Signing {
         let times = (now.plus_millis(-millis(self.clock_skew)), now.plus_millis(millis(self.valid_for)));
         let nonce = Uuid::new_v4().simple().to_string() + &Uuid::new_v4().simple().to_string();
         let order = Order::new(&names, subject, times, &nonce)?;
-        let mut keys = Vec::new();
-        for source in &self.keys {
-            keys.push(source.open().await?);
-        }
+        let keys = open(&self.keys).await?;
         show(&order, &keys);
         if !self.yes && self.name.is_none() && servers.typed.is_none_or(|typed| names != [typed]) {
             // A service that somebody has taken over can name other servers.
             prompt::confirm("The service named the servers. Sign for them?").await?;
         }
-        let mut signatures = Vec::new();
-        for key in &keys {
-            signatures.push(json!({"type": "sshsig", "signature": key.sign(&order.bytes).await?}));
-        }
+        let signatures = signatures(&order, &keys).await?;
         let value = json!({"payload": BASE64_STANDARD.encode(&order.bytes), "signatures": signatures});
         Ok(Signed { value: Some(value), keys: keys.iter().map(Key::line).collect() })
     }
@@ -163,6 +180,22 @@ impl KeySource {
             Self::File(path) => key_file::open(path).await,
         }
     }
+}
+
+async fn open(sources: &[KeySource]) -> Result<Vec<Key>, Failure> {
+    let mut keys = Vec::new();
+    for source in sources {
+        keys.push(source.open().await?);
+    }
+    Ok(keys)
+}
+
+async fn signatures(order: &Order, keys: &[Key]) -> Result<Vec<Value>, Failure> {
+    let mut signatures = Vec::new();
+    for key in keys {
+        signatures.push(json!({"type": "sshsig", "signature": key.sign(&order.bytes).await?}));
+    }
+    Ok(signatures)
 }
 
 fn show(order: &Order, keys: &[Key]) {

@@ -76,13 +76,13 @@ impl Order {
             expires_at,
             nonce,
         };
-        let mut stdin_bytes = 0;
+        let mut input = None;
         match subject {
             Subject::Command { command, stdin, timeout_seconds } => {
                 fields.command = Some(command);
                 fields.stdin_sha256 = stdin.map(input_hash);
                 fields.timeout_seconds = Some(timeout_seconds);
-                stdin_bytes = stdin.map_or(0, str::len);
+                input = stdin;
             }
             Subject::Terminal { open_seconds } => {
                 fields.kind = Kind::Terminal;
@@ -94,11 +94,17 @@ impl Order {
                 fields.timeout_seconds = timeout_seconds.map(u64::from);
             }
         }
-        let fault = |error: String| Failure::usage(format!("this cannot be signed: {error}"));
-        let bytes = serde_json::to_vec(&fields).map_err(|error| fault(error.to_string()))?;
-        // As the agent will read it.
-        let payload = Payload::parse(&bytes).map_err(|error| fault(error.to_string()))?;
-        Ok(Self { bytes, payload, stdin_bytes })
+        let bytes = serde_json::to_vec(&fields).map_err(|error| unsignable(&error))?;
+        Self::read(bytes, input)
+    }
+
+    /// Of the bytes that somebody else has signed, and the input that belongs to them. Reads them as the agent will.
+    pub fn read(bytes: Vec<u8>, stdin: Option<&str>) -> Result<Self, Failure> {
+        let payload = Payload::parse(&bytes).map_err(|error| unsignable(&error))?;
+        if payload.stdin_sha256 != stdin.map(input_hash) {
+            return Err(unsignable(&"it is for another standard input than the one that belongs to it"));
+        }
+        Ok(Self { bytes, payload, stdin_bytes: stdin.map_or(0, str::len) })
     }
 
     /// All of it except the nonce, for the person who signs.
@@ -123,6 +129,10 @@ impl Order {
         lines.push(line("valid", &format!("from {from} to {until}")));
         lines
     }
+}
+
+fn unsignable(error: &dyn std::fmt::Display) -> Failure {
+    Failure::usage(format!("this cannot be signed: {error}"))
 }
 
 /// What takes several lines is indented, so that none of it looks like another field.
@@ -177,6 +187,18 @@ mod tests {
 
         assert_eq!(lines[0], "  servers    web-1, 'a, b'");
         assert_eq!(lines[1], "  command    true\n               servers    db-1\n             �[2J");
+    }
+
+    #[test]
+    fn another_input_than_the_signed_one_is_refused() {
+        let subject = Subject::Command { command: "cat", stdin: Some("a"), timeout_seconds: 60 };
+        let bytes = order(&["web-1"], subject).unwrap().bytes;
+
+        assert!(Order::read(bytes.clone(), Some("a")).is_ok());
+        for other in [None, Some("b")] {
+            let refusal = Order::read(bytes.clone(), other).unwrap_err().to_string();
+            assert!(refusal.ends_with("it is for another standard input than the one that belongs to it"), "{refusal}");
+        }
     }
 
     #[test]

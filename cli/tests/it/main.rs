@@ -6,6 +6,7 @@
 mod keygen;
 
 mod alerts;
+mod approvals;
 mod containers;
 mod exec;
 mod login;

@@ -16,14 +16,14 @@ use crate::support::{Agent, Outcome, Running, Site};
 use crate::terminal::Terminal;
 
 /// A service, the people who may sign, and the files of their servers.
-struct Scene {
-    site: Site,
-    keygen: Keygen,
+pub struct Scene {
+    pub site: Site,
+    pub keygen: Keygen,
     files: TempDir,
 }
 
 impl Scene {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let files = TempDir::new().unwrap();
         // The agent is another user, who may read the owner's files.
         fs::set_permissions(&files, Permissions::from_mode(0o755)).unwrap();
@@ -31,7 +31,7 @@ impl Scene {
     }
 
     /// A server that asks for signatures of these people, each a name and a public key. Its policy calls it `called`.
-    async fn server(&self, name: &str, called: &str, signers: &[(&str, &str)], policy: &str) -> Agent {
+    pub async fn server(&self, name: &str, called: &str, signers: &[(&str, &str)], policy: &str) -> Agent {
         let lines: String = signers.iter().map(|(person, key)| format!("{person} {key}\n")).collect();
         let path = |file: String| self.files.path().join(file).display().to_string();
         let (signers, policy_file) = (path(format!("{name}.signers")), path(format!("{name}.toml")));
@@ -42,7 +42,7 @@ impl Scene {
         self.site.agent(name, &["production"], &["--policy", &policy_file]).await
     }
 
-    fn key(&self, name: &str) -> String {
+    pub fn key(&self, name: &str) -> String {
         self.keygen.path(name).display().to_string()
     }
 
@@ -68,7 +68,7 @@ fn from_now<'a>(call: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[track_caller]
-fn assert_ran(outcome: &Outcome, stdout: &str) {
+pub fn assert_ran(outcome: &Outcome, stdout: &str) {
     assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), stdout), "{outcome:?}");
 }
 

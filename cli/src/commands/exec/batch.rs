@@ -37,6 +37,13 @@ pub struct Choice {
     pub stop_on_failure: bool,
 }
 
+impl Choice {
+    /// How it runs, as the API takes it.
+    pub fn body(&self) -> [(&'static str, Value); 2] {
+        [("concurrency", json!(self.concurrency)), ("stop_on_failure", json!(self.stop_on_failure))]
+    }
+}
+
 pub async fn run(call: &Call, choice: &Choice, order: &Order) -> Result<(), Failure> {
     let mut body = order.body();
     let signed = if order.signing.is_wanted() {
@@ -50,29 +57,41 @@ pub async fn run(call: &Call, choice: &Choice, order: &Order) -> Result<(), Fail
         Signed::default()
     };
     body.extend(signed.value.map(|value| ("signed", value)));
-    body.extend([("concurrency", json!(choice.concurrency)), ("stop_on_failure", json!(choice.stop_on_failure))]);
+    body.extend(choice.body());
     let started = call.api.post("/commands", &body).await.map_err(|failure| of_tag(failure, &choice.tag))?;
+    let results = follow(call, started).await?;
+    if !order.signing.is_wanted()
+        && call.out.format != Format::Json
+        && let Some(advice) = advice(call, &choice.tag, &results).await
+    {
+        output::complain(&advice);
+    }
+    verdict(&results)
+}
+
+/// Waits until a batch has ended, and shows it.
+pub async fn follow(call: &Call, started: Value) -> Result<Vec<BatchResult>, Failure> {
     let (value, mut batch) = finish(call, started).await?;
     if call.out.format == Format::Json {
         call.out.json(&value)?;
     } else {
         complete(call, &mut batch.results).await?;
         show(call, &groups(&batch.results))?;
-        if !order.signing.is_wanted()
-            && let Some(advice) = advice(call, &choice.tag, &batch.results).await
-        {
-            output::complain(&advice);
-        }
     }
-    let failed = batch.results.iter().filter(|result| result.status != "succeeded").count();
+    Ok(batch.results)
+}
+
+/// A failure if it failed anywhere.
+pub fn verdict(results: &[BatchResult]) -> Result<(), Failure> {
+    let failed = results.iter().filter(|result| result.status != "succeeded").count();
     match failed {
         0 => Ok(()),
-        count => Err(Failure::failed(format!("it did not succeed on {count} of {}", counted(batch.results.len())))),
+        count => Err(Failure::failed(format!("it did not succeed on {count} of {}", counted(results.len())))),
     }
 }
 
 /// The servers with this tag on which the caller may run commands.
-async fn servers_of(call: &Call, tag: &str) -> Result<Vec<Server>, Failure> {
+pub async fn servers_of(call: &Call, tag: &str) -> Result<Vec<Server>, Failure> {
     let values = call.api.list("/servers", &[("tag", tag.to_owned())]).await?;
     let mut servers: Vec<Server> = values.into_iter().map(parsed).collect::<Result<_, _>>()?;
     servers.retain(|server| server.rights.iter().any(|right| right == "commands"));

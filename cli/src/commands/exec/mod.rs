@@ -1,5 +1,6 @@
 //! Runs a command on one server, or on all that have a tag.
 
+mod approval;
 mod batch;
 mod grouped;
 mod one;
@@ -15,7 +16,7 @@ use super::Call;
 use crate::error::Failure;
 use crate::output::text::shell_word;
 use crate::output::time::parse_duration;
-use crate::signing::options::Signing;
+use crate::signing::options::{HEADING, Signing};
 use crate::signing::order::Subject;
 
 /// Run a command on a server, or on all servers with a tag
@@ -50,6 +51,9 @@ pub struct Exec {
     stdin: bool,
     #[command(flatten)]
     signing: Signing,
+    /// Let the command wait at the service for the signatures of others (see `signalboxctl approvals`)
+    #[arg(long, requires = "keys", help_heading = HEADING)]
+    await_approval: bool,
     /// The command
     #[arg(value_name = "COMMAND", required = true, last = true)]
     command: Vec<String>,
@@ -76,11 +80,16 @@ impl Exec {
         let stdin = if self.stdin { Some(read_stdin().await?) } else { None };
         let order = Order { command: script_of(&self.command), stdin, timeout: self.timeout, signing: self.signing };
         match (self.server, self.tag) {
+            (Some(server), _) if self.await_approval => approval::one(call, &server, &order).await,
             (Some(server), _) => one::run(call, &server, &order).await,
             (None, Some(tag)) => {
                 let choice =
                     batch::Choice { tag, concurrency: self.concurrency, stop_on_failure: self.stop_on_failure };
-                batch::run(call, &choice, &order).await
+                if self.await_approval {
+                    approval::many(call, &choice, &order).await
+                } else {
+                    batch::run(call, &choice, &order).await
+                }
             }
             (None, None) => Err(Failure::usage("name a server or a tag")),
         }
