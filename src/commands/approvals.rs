@@ -201,6 +201,7 @@ impl Approvals {
             username: approval.username.as_str().into(),
             login_id: approval.login_id,
             address: approval.address.clone(),
+            token: None,
         };
         let signers: Vec<&str> = signatures.iter().map(|row| row.signer.as_str()).collect();
         let detail = json!({ "command": approval.command, "signers": signers });

@@ -111,6 +111,7 @@ impl Schedules {
             username: schedule.username.as_str().into(),
             login_id: None,
             address: String::new(),
+            token: None,
         };
         let detail = json!({ "name": schedule.name, "command": schedule.command, "due_at": plan.occurrence.due_at });
         let entry = entry(action::SCHEDULE_RUN, schedule, actor.clone()).outcome(Outcome::Started).detail(detail);

@@ -12,7 +12,7 @@ use super::error::ApiError;
 use super::extract::fault::{Faults, Part};
 use super::extract::field::{At, Name, References, Tag, described, string, text_field};
 use super::extract::param::PageQuery;
-use super::extract::{self, CallerAt, Checked, Fresh, IdPath, NoQuery, Recent, SignedIn};
+use super::extract::{self, CallerAt, Checked, IdPath, NoQuery, Recent, SignedIn};
 use super::field_out::{Id, TimeOut};
 use super::grants_in::{check_rights, rights_of};
 use super::path::at;
@@ -240,13 +240,13 @@ pub async fn list(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<ProgramTok
 /// Create a token for a program
 ///
 /// The program sends it as a bearer token, and can do what its role allows on the servers of its scope, and never more than you.
-/// It can do nothing with accounts, tokens, teams and grants. Answers 403 `step_up_required` if you proved more than 15 minutes
-/// ago who you are, or than `--step-up` says: a token is a way in that lasts.
+/// It can do nothing with accounts, tokens, teams and grants. Answers 403 `step_up_required` if the service has
+/// `--step-up` and you proved longer ago than that who you are.
 #[api_v2_operation(tags(Tokens), operation_id = "create_token")]
 pub async fn create(
-    ask: Checked<Fresh<SignedIn>, NoQuery, extract::Json<TokenIn>>,
+    ask: Checked<Recent<SignedIn>, NoQuery, extract::Json<TokenIn>>,
 ) -> Result<CreatedJson<FreshProgramTokenOut>, ApiError> {
-    let Fresh(SignedIn { caller, actor }) = ask.subject;
+    let Recent(SignedIn { caller, actor }) = ask.subject;
     let extract::Json(input) = ask.body;
     ask.state.accounts.factors.check_may_change(&caller).await?;
     let now = ask.state.clock.now();

@@ -14,8 +14,9 @@ use uuid::Uuid;
 
 use super::audit_log::record_in;
 use super::external_logins::{ProviderLogin, insert_login};
+use super::failure::taken;
 use super::provider_teams::{self, TeamsChange};
-use super::{ExternalIdentity, NewUser, Store, StoreError, User, logins, taken};
+use super::{ExternalIdentity, NewUser, Store, StoreError, User, logins};
 use crate::audit::{Actor, Entry, action};
 
 /// Numbers that are tried after a user name that somebody has. With so many of one name, a random ending follows.

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use sea_orm::sqlx;
-use sea_orm::{DbErr, RuntimeErr};
+use sea_orm::{DbErr, RuntimeErr, SqlErr};
 
 use super::{Store, StoreError};
 
@@ -192,6 +192,17 @@ fn pause(attempts: u32) -> Duration {
     let share =
         getrandom::fill(&mut random).map_or(1.0, |()| f64::from(u16::from_le_bytes(random)) / f64::from(u16::MAX));
     (FIRST_PAUSE * 2_u32.pow(attempts.min(MAX_ATTEMPTS))).mul_f64(share)
+}
+
+/// Names the taken column behind a unique violation; any other error stays what it is.
+pub(super) fn taken(error: DbErr) -> StoreError {
+    match error.sql_err() {
+        Some(SqlErr::UniqueConstraintViolation(message)) if message.contains("username_key") => {
+            StoreError::UsernameTaken
+        }
+        Some(SqlErr::UniqueConstraintViolation(message)) if message.contains("email_key") => StoreError::EmailTaken,
+        _ => StoreError::Database(error),
+    }
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ mod withdrawals;
 use std::path::PathBuf;
 
 use connections::Connections;
-use sea_orm::{ConnectionTrait, DbErr, SqlErr, Statement};
+use sea_orm::{ConnectionTrait, DbErr, Statement};
 
 pub use accounts::{Account, AccountDeletion, AccountPatch, DeletedAccount};
 pub use alert_filter::AlertFilter;
@@ -386,16 +386,5 @@ impl Store {
                 tracing::warn!(%error, "the database did not close cleanly");
             }
         }
-    }
-}
-
-/// Names the taken column behind a unique violation; any other error stays what it is.
-fn taken(error: DbErr) -> StoreError {
-    match error.sql_err() {
-        Some(SqlErr::UniqueConstraintViolation(message)) if message.contains("username_key") => {
-            StoreError::UsernameTaken
-        }
-        Some(SqlErr::UniqueConstraintViolation(message)) if message.contains("email_key") => StoreError::EmailTaken,
-        _ => StoreError::Database(error),
     }
 }

@@ -8,7 +8,8 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::audit_log::{changed, record_in};
-use super::{NewLogin, Store, StoreError, User, invitations, logins, taken};
+use super::failure::taken;
+use super::{NewLogin, Store, StoreError, User, invitations, logins};
 use crate::audit::{Actor, Entry, action};
 
 /// The role of the first account.

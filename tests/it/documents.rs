@@ -13,7 +13,7 @@ use blocks::{Block, all, documents, prose_of, read};
 use clap::CommandFactory;
 
 /// Blocks that nothing reads, by a line of each, and why not.
-const FOR_PEOPLE: [(&str, &str, &str); 9] = [
+const FOR_PEOPLE: [(&str, &str, &str); 10] = [
     ("CONTRIBUTING.md", "make check    ruled-out words", "two commands with what they do, in columns"),
     ("docs/guides/signalboxctl.md", "$ signalboxctl login", "a recorded session, with what the program printed"),
     ("docs/guides/signalboxctl.md", "Signing:\n  servers    web-1", "what the program prints before it signs"),

@@ -344,7 +344,9 @@ async fn expect(state: &State, caller: &Caller, row: &Approval, action: Action) 
         match state.accounts.access.server(caller, server.id, action).await {
             Ok(_) => {}
             // They see the command, and so the server exists for them.
-            Err(AccessError::NotFound | AccessError::Forbidden) => return Err(ApiError::code(ErrorCode::Forbidden)),
+            Err(AccessError::NotFound | AccessError::Forbidden | AccessError::TokenNotAllowed) => {
+                return Err(ApiError::code(ErrorCode::Forbidden));
+            }
             Err(AccessError::Store(error)) => return Err(error.into()),
         }
     }

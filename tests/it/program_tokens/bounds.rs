@@ -131,22 +131,26 @@ async fn a_token_of_an_administrator_administers_nothing() {
 }
 
 #[actix_web::test]
-async fn a_token_is_made_by_somebody_who_has_proved_who_they_are() {
+async fn with_step_up_a_token_is_made_by_somebody_who_has_proved_who_they_are() {
     let scene = Scene::start().await;
     let long_ago = Timestamp::now().plus_millis(-16 * 60_000).as_millis();
     let storage = scene.service.stop().await;
     storage.execute(&[&format!("UPDATE logins SET proved_at = {long_ago}")]).await;
-    let service = TestService::start_on(storage, |_| {}).await;
-    let create = || {
+    let create = async |service: &TestService, status: u16| {
         let body = json!({"name": "program", "scope": {"all": true}});
-        service.client.post("/tokens").bearer(&scene.owner.token).json(body)
+        let answer = service.client.post("/tokens").bearer(&scene.owner.token).json(body).send().await;
+        assert_eq!(answer.status, status, "{answer}");
     };
+    let service = TestService::start_on(storage, |_| {}).await;
+    create(&service, 201).await;
+    let step_up = Duration::from_secs(15 * 60);
+    let service = TestService::start_on(service.stop().await, |config| config.step_up = Some(step_up)).await;
 
-    create().expect_error(403, "step_up_required").await;
+    create(&service, 403).await;
 
     let proof = service.client.post("/auth/step-up").bearer(&scene.owner.token).json(json!({"password": PASSWORD}));
     proof.expect(200).await;
-    create().expect(201).await;
+    create(&service, 201).await;
 }
 
 #[actix_web::test]
