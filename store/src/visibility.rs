@@ -6,9 +6,10 @@
 //! of one tag costs as much as their owner's: an index of names is read until the page is full, and an index of tags counts the
 //! list. Several are joined by UNION ALL, and a page is taken from the first rows of each.
 
+mod fair;
 mod limit;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use entity::{server, server_tag};
@@ -16,14 +17,12 @@ use sea_orm::sea_query::{Expr, ExprTrait, Query, SelectStatement, SimpleExpr, Un
 use sea_orm::{ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QuerySelect};
 use uuid::Uuid;
 
+use self::fair::bounded;
 use self::limit::Limit;
 use super::{GrantScope, Store, StoreError, TokenScope};
 
 /// Owners whose tags are looked up in one branch: SQLite nests conditions at most 1,000 deep, and joins at most 500 branches.
 const OWNERS_IN_BRANCH: usize = 50;
-
-/// Servers, tags and owners that one account can see by grants. It bounds the values of a statement, of which SQLite takes 32,766.
-const MAX_SHARES: usize = 5_000;
 
 /// Parts with whole owners, and parts with tags of owners. One statement joins the parts, for each kind of alerts, and SQLite
 /// joins at most 500.
@@ -376,25 +375,9 @@ fn has_one_of(tags: &[String]) -> SimpleExpr {
     )
 }
 
-/// At most [`MAX_SHARES`] of them. Grants come unasked, so those of an owner who gives many must not displace those of others: each
-/// owner's first, then each owner's second, and so on.
-fn bounded(scopes: Vec<(Uuid, &GrantScope)>) -> Vec<(Uuid, &GrantScope)> {
-    if scopes.len() <= MAX_SHARES {
-        return scopes;
-    }
-    let mut seen: HashMap<Uuid, usize> = HashMap::new();
-    let mut ranked: Vec<(usize, (Uuid, &GrantScope))> = Vec::with_capacity(scopes.len());
-    for (owner_id, scope) in scopes {
-        let rank = seen.entry(owner_id).or_default();
-        ranked.push((*rank, (owner_id, scope)));
-        *rank += 1;
-    }
-    ranked.sort_by_key(|(rank, _)| *rank);
-    ranked.into_iter().take(MAX_SHARES).map(|(_, scope)| scope).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::fair::MAX_SHARES;
     use super::*;
 
     fn id(number: u128) -> Uuid {

@@ -68,7 +68,7 @@ async fn an_agent_learns_what_to_run_and_who_asks() {
         assert!(by.as_str().is_some_and(|by| by.contains("owner") && by.contains("127.0.0.1")), "{by}");
         let id = told["data"]["command_id"].take();
         let data = json!({"command_id": null, "command": "cat", "stdin": "line\nünïcode", "timeout_seconds": 7,
-            "by": null});
+            "by": null, "asker": {"user": "owner"}});
         assert_eq!(told, json!({"type": "execute", "data": data}));
         if encoding == Encoding::Json {
             uuid_of(&id);

@@ -39,17 +39,18 @@ async fn each_route_asks_for_its_own_method() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let acted = json!({"container_id": "75af", "state": "running"});
-    let by = "owner from 127.0.0.1";
+    let (by, asker) = ("owner from 127.0.0.1", json!({"user": "owner"}));
 
     for verb in ["start", "stop", "restart", "pause", "unpause"] {
         let (asked, answer) = exchange(&mut agent, post(&site, &format!("/web/{verb}")), Ok(acted.clone())).await;
 
-        assert_eq!(asked, json!({"method": format!("docker.{verb}"), "params": {"container_id": "web"}, "by": by}));
+        let params = json!({"container_id": "web", "asker": asker});
+        assert_eq!(asked, json!({"method": format!("docker.{verb}"), "params": params, "by": by}));
         assert_eq!(answer.status, 200);
         assert_eq!(answer.json(), json!({"container_id": "75af", "action": verb, "state": "running"}));
     }
     let (asked, _) = exchange(&mut agent, post(&site, "/web/stop?timeout_seconds=0"), Ok(acted)).await;
-    assert_eq!(asked["params"], json!({"container_id": "web", "timeout_seconds": 0}));
+    assert_eq!(asked["params"], json!({"container_id": "web", "timeout_seconds": 0, "asker": asker}));
 
     let lines = json!({"lines": [{"timestamp": "2026-11-20T09:30:00.123Z", "stream": "stderr", "message": "x"}]});
     let (asked, answer) = exchange(&mut agent, get(&site, "/web/logs?tail=7&stdout=0"), Ok(lines)).await;

@@ -92,6 +92,12 @@ fn filled(word: &str) -> &str {
     PLACEHOLDERS.iter().find(|(placeholder, _)| *placeholder == word).map_or(word, |(_, value)| *value)
 }
 
+/// What is wrong with a command line that no shell reads.
+pub fn fault_of_program(program: &str, arguments: &[String]) -> Option<String> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    call(program, &arguments).err()
+}
+
 fn call(program: &str, arguments: &[&str]) -> Result<(), String> {
     let name = program.rsplit('/').next().unwrap_or_default();
     match name {

@@ -41,11 +41,16 @@ pub fn toml(block: &Block) -> Vec<String> {
     Policy::parse(&block.text).err().into_iter().collect()
 }
 
-/// Lines of JSON, each a body of the API's errors or a message of a terminal.
+/// Lines of JSON, or the file in which clients of the Model Context Protocol have their programs. Of the lines each is a body of the API's errors or a message of a terminal.
 pub fn json(block: &Block) -> Vec<String> {
     if block.path == "docs/reference/protocol.md" {
         // protocol/tests/document.rs decodes each of these messages.
         return Vec::new();
+    }
+    if let Ok(Value::Object(file)) = serde_json::from_str(&block.text)
+        && let Some(Value::Object(programs)) = file.get("mcpServers")
+    {
+        return programs.values().filter_map(program_of_json).collect();
     }
     let document = signalbox::http::openapi::document();
     block
@@ -53,6 +58,14 @@ pub fn json(block: &Block) -> Vec<String> {
         .lines()
         .filter_map(|line| of_json(&document, line).err().map(|fault| format!("{line}: {fault}")))
         .collect()
+}
+
+/// What is wrong with a command line that a file has in parts.
+fn program_of_json(program: &Value) -> Option<String> {
+    let Ok(arguments) = serde_json::from_value::<Vec<String>>(program["args"].clone()) else {
+        return Some(format!("{program}: args is no list of texts"));
+    };
+    commands::fault_of_program(program["command"].as_str().unwrap_or_default(), &arguments)
 }
 
 fn of_json(document: &Value, line: &str) -> Result<(), String> {

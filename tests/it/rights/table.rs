@@ -140,6 +140,7 @@ pub fn lines() -> Vec<Line> {
         uses(),
         alerts(),
         own_things(),
+        never(later()),
         never(people()),
         never(accounts::own()),
         accounts::public(),
@@ -228,26 +229,6 @@ fn uses() -> Vec<Line> {
         on("POST /api/v1/commands", Needs::Server(Use(Commands)))
             .json(|scene| json!({"server_ids": [scene.server_id], "command": "true"}))
             .answers(201),
-        on("POST /api/v1/commands/approvals", Needs::Server(Use(Commands)))
-            .json(|scene| {
-                let signed = json!({"payload": "e30=", "signatures": [{"type": "sshsig", "signature": "x"}]});
-                json!({"server_ids": [scene.server_id], "command": "true", "signed": signed})
-            })
-            .fails(400, "bad_request"),
-        on("GET /api/v1/commands/approvals", Needs::Account),
-        on("GET /api/v1/commands/approvals/{id}", Needs::Hidden(Use(Commands))).of(Object::Approval),
-        on("POST /api/v1/commands/approvals/{id}/signatures", Needs::Hidden(Use(Commands)))
-            .of(Object::Approval)
-            .json(|_| json!({"type": "sshsig", "signature": "x"}))
-            .fails(400, "bad_request"),
-        on("DELETE /api/v1/commands/approvals/{id}", Needs::Within(Use(Commands), Manage)).of(Object::Approval),
-        on("GET /api/v1/schedules", Needs::Account),
-        on("POST /api/v1/schedules", Needs::Server(Use(Commands)))
-            .json(|scene| schedule(scene.server_id, scene.name()))
-            .answers(201),
-        on("GET /api/v1/schedules/{id}", Needs::Mine).of(Object::Schedule),
-        on("PUT /api/v1/schedules/{id}", Needs::Mine).of(Object::Schedule).json(|_| json!({"enabled": false})),
-        on("DELETE /api/v1/schedules/{id}", Needs::Mine).of(Object::Schedule),
         on("GET /api/v1/commands/batches", Needs::Account),
         on("GET /api/v1/commands/batches/{id}", Needs::Mine).programs(Programs::Maker).of(Object::Batch),
         on("POST /api/v1/commands/batches/{id}/cancel", Needs::Mine).programs(Programs::Maker).of(Object::Batch),
@@ -357,6 +338,32 @@ fn own_lines() -> Vec<Line> {
             .of(Object::SharedDashboard)
             .json(|_| json!({"description": "All"})),
         on("DELETE /api/v1/dashboards/{id}", Needs::MineShown).of(Object::SharedDashboard),
+    ]
+}
+
+/// What waits for signatures and what recurs: it runs later, for its user.
+fn later() -> Vec<Line> {
+    vec![
+        on("POST /api/v1/commands/approvals", Needs::Server(Use(Commands)))
+            .json(|scene| {
+                let signed = json!({"payload": "e30=", "signatures": [{"type": "sshsig", "signature": "x"}]});
+                json!({"server_ids": [scene.server_id], "command": "true", "signed": signed})
+            })
+            .fails(400, "bad_request"),
+        on("GET /api/v1/commands/approvals", Needs::Account),
+        on("GET /api/v1/commands/approvals/{id}", Needs::Hidden(Use(Commands))).of(Object::Approval),
+        on("POST /api/v1/commands/approvals/{id}/signatures", Needs::Hidden(Use(Commands)))
+            .of(Object::Approval)
+            .json(|_| json!({"type": "sshsig", "signature": "x"}))
+            .fails(400, "bad_request"),
+        on("DELETE /api/v1/commands/approvals/{id}", Needs::Within(Use(Commands), Manage)).of(Object::Approval),
+        on("GET /api/v1/schedules", Needs::Account),
+        on("POST /api/v1/schedules", Needs::Server(Use(Commands)))
+            .json(|scene| schedule(scene.server_id, scene.name()))
+            .answers(201),
+        on("GET /api/v1/schedules/{id}", Needs::Mine).of(Object::Schedule),
+        on("PUT /api/v1/schedules/{id}", Needs::Mine).of(Object::Schedule).json(|_| json!({"enabled": false})),
+        on("DELETE /api/v1/schedules/{id}", Needs::Mine).of(Object::Schedule),
     ]
 }
 
