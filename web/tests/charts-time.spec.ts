@@ -226,7 +226,7 @@ test('a pinned time does not lie over the range', async ({ page, control }) => {
     history.pushState(null, '', address);
     dispatchEvent(new PopStateEvent('popstate'));
   }, path);
-  const text = page.locator('.told');
+  const text = page.locator('p.told');
   await expect(text).toBeVisible();
 
   for (const width of [1920, 1440, 1280, 1100, 900, 768, 390]) {

@@ -49,6 +49,23 @@ test('what was done to an account names it', () => {
   );
 });
 
+test('what waits for signatures and what recurs is named', () => {
+  const detail = { name: 'backup', command: 'make backup' };
+
+  expect(wordsOf(entry('schedule.create', { detail }))).toEqual({
+    did: ['created the schedule backup'],
+    quote: 'make backup',
+  });
+  expect(didOf(entry('schedule.miss', { detail: { name: 'backup' } }))).toBe(
+    'the schedule backup was due and did not run',
+  );
+  expect(wordsOf(entry('approval.sign', { detail: { command: 'reboot' } }))).toEqual({
+    did: ['signed a command that waits'],
+    quote: 'reboot',
+  });
+  expect(didOf(entry('approval.unknown'))).toBe('approval.unknown');
+});
+
 test('a command is quoted when it starts, and its end says how', () => {
   const server = { server_name: 'web-1' };
 

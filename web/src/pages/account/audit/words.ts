@@ -34,6 +34,8 @@ export const GROUPS: { prefix: string; label: () => string }[] = [
   { prefix: 'token.', label: m.groupToken },
   { prefix: 'command.', label: m.groupCommand },
   { prefix: 'batch.', label: m.groupBatch },
+  { prefix: 'approval.', label: m.groupApproval },
+  { prefix: 'schedule.', label: m.groupSchedule },
   { prefix: 'container.', label: m.groupContainer },
   { prefix: 'terminal.', label: m.groupTerminal },
   { prefix: 'event.', label: m.groupEvent },
@@ -137,6 +139,22 @@ const CONTAINER: Record<string, (values: { container: string; name: string }) =>
   unpause: m.resumedContainer,
 };
 
+const APPROVAL: Record<string, () => string> = {
+  create: m.askedForSignatures,
+  sign: m.signedWaiting,
+  run: m.startedSigned,
+  expire: m.expiredWaiting,
+  withdraw: m.withdrewWaiting,
+};
+
+const SCHEDULE: Record<string, (values: { schedule: string }) => string> = {
+  create: m.createdSchedule,
+  update: m.changedSchedule,
+  delete: m.deletedSchedule,
+  run: m.ranSchedule,
+  miss: m.missedSchedule,
+};
+
 const CHANNEL: Record<string, (values: { channel: string }) => string> = {
   create: m.addedChannel,
   delete: m.deletedChannel,
@@ -207,6 +225,13 @@ export function wordsOf(entry: AuditEntry): Words {
     }
     case 'command':
       return commandWords(entry, name);
+    case 'approval':
+    case 'schedule': {
+      const schedule = text(detail, 'name') ?? '';
+      const did = kind === 'approval' ? APPROVAL[verb]?.() : SCHEDULE[verb]?.({ schedule });
+      const command = text(detail, 'command');
+      return { did: [did ?? action], ...(command ? { quote: command } : {}) };
+    }
     case 'batch': {
       if (verb === 'cancel') return { did: [m.cancelledBatch()] };
       const servers = count(detail, 'servers');
