@@ -298,7 +298,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
     jobs.batches().resume_all().await?;
     let logs = Logs::new(registry.clone(), feeds.clone(), fleet.clone(), cluster.company.clone());
 
-    let accounts = Accounts {
+    let accounts = Arc::new(Accounts {
         access,
         store: store.clone(),
         tokens: Tokens::new(&secret, timing.access_token, timing.refresh_token, clock.clone()),
@@ -312,7 +312,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         setup: if config.is_local() { Setup::local(&secret) } else { Setup::guarded(&secret) },
         refresh_grace: timing.refresh_grace,
         has_users: Arc::default(),
-    };
+    });
     let state = State::new(state::Parts {
         metrics: Metrics {
             pipeline: Pipeline::new(

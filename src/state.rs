@@ -56,7 +56,8 @@ pub struct Parts {
     pub started_at: Timestamp,
     pub cluster: Cluster,
     pub store: Store,
-    pub accounts: Accounts,
+    /// Shared, because every socket holds it.
+    pub accounts: Arc<Accounts>,
     /// The identity provider that people may sign in at.
     pub oidc: Option<Oidc>,
     pub fleet: Fleet,

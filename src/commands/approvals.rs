@@ -25,7 +25,7 @@ use crate::periodic::every;
 use crate::store::{Approval, ApprovalSignature, NewApproval, Once, Signing, Store, StoreError};
 
 /// How soon an expiry shows, and how soon another instance starts what the one that was asked did not.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// The status of an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -110,7 +110,7 @@ struct Services {
     clock: Clock,
     store: Store,
     feeds: Feeds,
-    accounts: Accounts,
+    accounts: Arc<Accounts>,
     /// How long before its token expires a dashboard gets a message.
     expiry_notice: Duration,
     ping_interval: Duration,
@@ -282,12 +282,12 @@ impl<F: Feature> Dashboard<F> {
     /// the upgrade may be outdated: by a change before this socket subscribed, or on another instance.
     fn look_again(&mut self, ctx: &mut Context<F>) {
         let (accounts, store) = (self.services.accounts.clone(), self.services.store.clone());
-        let Accounts { logins, factors, access, programs, tokens, .. } = accounts;
         let address = self.pass.address.clone();
         let (login_id, server) = (self.pass.caller.login_id, self.pass.server);
         let looked = async move {
+            let Accounts { logins, factors, access, programs, tokens, .. } = &*accounts;
             let Some(caller) = logins.caller(login_id).await? else { return Ok(Some(End::Session)) };
-            let caller = match factors.passing(&logins, caller, Factors::check_second_factor).await {
+            let caller = match factors.passing(logins, caller, Factors::check_second_factor).await {
                 Ok(Some(caller)) => caller,
                 Ok(None) => return Ok(Some(End::Session)),
                 Err(FactorError::Store(error)) => return Err(error),
