@@ -92,7 +92,17 @@ pub fn answers(
 ) -> Map<String, Value> {
     let is_login =
         path.ends_with("/auth/login") || path.ends_with("/passkeys/login") || path.ends_with("/auth/refresh");
-    let makers = ["/api-keys", "/tokens", "/commands", "/alerts/thresholds", "/alerts/silences", "/grants", "/events"];
+    let makers = [
+        "/api-keys",
+        "/tokens",
+        "/commands",
+        "/commands/approvals",
+        "/schedules",
+        "/alerts/thresholds",
+        "/alerts/silences",
+        "/grants",
+        "/events",
+    ];
     let names_in_body = verb == "post" && makers.iter().any(|end| path.ends_with(end));
     let answers = [
         (true, "400", "BadRequest"),
