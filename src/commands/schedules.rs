@@ -26,7 +26,7 @@ use crate::periodic::every;
 use crate::store::{EndedRun, NewServerEvent, Occurrence, Once, Schedule, Store, StoreError};
 
 /// How often to look for schedules that are due: how late a run begins at most, usually.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_secs(4);
 
 /// A run begins at most so late; after that it is missed. Agents take a signed command within five minutes.
 const LATE_MS: i64 = 90 * 1_000;
