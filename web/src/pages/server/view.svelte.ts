@@ -123,8 +123,13 @@ export class ServerView {
     const { socket, stop } = live.watch(`/ws/metrics/${this.id}`, watcher, options);
     this.#socket = socket;
     if (!this.isShared) return stop;
-    const told = (message: Message) => message.type === 'servers' && void this.#review();
-    const fleet = live.watch('/ws/fleet', { message: told });
+    // What changed since the server was read, and while no socket was open, came to nobody: the first message is after it.
+    let isUnsure = true;
+    const told = (message: Message) => {
+      if (message.type === 'servers' || isUnsure) void this.#review();
+      isUnsure = false;
+    };
+    const fleet = live.watch('/ws/fleet', { opened: () => (isUnsure = true), message: told });
     return () => {
       stop();
       fleet.stop();
