@@ -193,39 +193,10 @@ impl From<ProgramToken> for ProgramTokenOut {
 /// A token with its secret.
 #[derive(Serialize, Apiv2Schema)]
 pub struct FreshProgramTokenOut {
-    id: Id,
-    name: String,
-    prefix: String,
-    role: RoleOut,
-    rights: Vec<RightOut>,
-    scope: TokenScopeOut,
-    networks: Vec<String>,
-    created_at: TimeOut,
-    expires_at: TimeOut,
-    last_used_at: Option<TimeOut>,
-    last_used_address: Option<String>,
+    #[serde(flatten)]
+    about: ProgramTokenOut,
     /// The secret. Only this response contains it.
     token: String,
-}
-
-impl FreshProgramTokenOut {
-    fn new(made: ProgramToken, token: String) -> Self {
-        let out = ProgramTokenOut::from(made);
-        Self {
-            id: out.id,
-            name: out.name,
-            prefix: out.prefix,
-            role: out.role,
-            rights: out.rights,
-            scope: out.scope,
-            networks: out.networks,
-            created_at: out.created_at,
-            expires_at: out.expires_at,
-            last_used_at: out.last_used_at,
-            last_used_address: out.last_used_address,
-            token,
-        }
-    }
 }
 
 /// List your tokens for programs
@@ -269,7 +240,7 @@ pub async fn create(
         expires_at,
     };
     let made = ask.state.store.create_program_token(new, actor).await?;
-    Ok(CreatedJson(FreshProgramTokenOut::new(made, fresh.token.expose_secret().to_owned())))
+    Ok(CreatedJson(FreshProgramTokenOut { about: made.into(), token: fresh.token.expose_secret().to_owned() }))
 }
 
 /// When a new token stops working.

@@ -178,35 +178,24 @@ pub struct SigningOut {
     approvals: u32,
 }
 
-/// What the agent of a server says about itself; none before it has connected.
-async fn agent_of(state: &State, owner_id: Uuid, server_id: Uuid) -> Result<(String, Option<AgentInfo>), ApiError> {
-    let server = state.store.find_server(owner_id, server_id).await?;
-    let Some(server) = server else { return Err(ApiError::not_found("Server not found")) };
-    let info = server.record.agent.as_deref().and_then(|text| serde_json::from_str::<AgentInfo>(text).ok());
-    Ok((server.record.name, info))
-}
-
-/// What the agent of a server asks of those who sign, as far as it has said so.
-pub async fn signing_of(state: &State, owner_id: Uuid, server_id: Uuid) -> Result<Option<SigningInfo>, ApiError> {
-    let (_, info) = agent_of(state, owner_id, server_id).await?;
-    Ok(info.and_then(|info| info.signing).map(|signing| *signing))
-}
-
-/// Refuses what is signed for an agent that does not check signatures: an older one, or one whose policy does not ask for them.
-/// It would run the command as if nobody had signed it.
-pub async fn expect_checked(
+/// What the agent of a server asks of those who sign, as far as it has said so. Refuses what is signed for an agent that does not
+/// check signatures: an older one, or one whose policy does not ask for them. It would run the command as if nobody had signed it.
+pub async fn checked_signing(
     state: &State,
     owner_id: Uuid,
     server_id: Uuid,
     capability: &'static str,
-) -> Result<(), ApiError> {
-    let (name, info) = agent_of(state, owner_id, server_id).await?;
-    let is_checked = info.is_none_or(|info| info.capabilities.iter().any(|name| name == capability));
+) -> Result<Option<SigningInfo>, ApiError> {
+    let server = state.store.find_server(owner_id, server_id).await?;
+    let Some(server) = server else { return Err(ApiError::not_found("Server not found")) };
+    let info = server.record.agent.as_deref().and_then(|text| serde_json::from_str::<AgentInfo>(text).ok());
+    let is_checked = info.as_ref().is_none_or(|info| info.capabilities.iter().any(|name| name == capability));
     if is_checked {
-        return Ok(());
+        return Ok(info.and_then(|info| info.signing).map(|signing| *signing));
     }
     let detail = format!(
-        "The agent of {name} does not check signatures here: update it, set its policy to \"signed\", or leave `signed` out"
+        "The agent of {} does not check signatures here: update it, set its policy to \"signed\", or leave `signed` out",
+        server.record.name
     );
     Err(ApiError::Refused { code: ErrorCode::AgentRefused, detail: detail.into() })
 }

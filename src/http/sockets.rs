@@ -16,7 +16,7 @@ use super::extract::param::Whole;
 use super::extract::{bearer_token, check_recent, find_caller, parse_query};
 use super::logs::{WatchQuery, in_query};
 use super::origin::check_origin;
-use super::signed_in::{SignedText, expect_checked};
+use super::signed_in::{SignedText, checked_signing};
 use crate::auth::Caller;
 use crate::auth::access::{Action, Right, ServerAccess};
 use crate::commands::job::Job;
@@ -136,7 +136,7 @@ pub async fn terminal(
     let actor = pass.caller.at(client_address(&request, &state));
     let (size, signed) = (query.size(), query.signed.map(|SignedText(signed)| signed));
     if signed.is_some() {
-        expect_checked(&state, access.owner_id(), access.server_id(), "terminal_signed").await?;
+        checked_signing(&state, access.owner_id(), access.server_id(), "terminal_signed").await?;
     }
     let opening = terminal::Opening {
         owner_id: access.owner_id(),

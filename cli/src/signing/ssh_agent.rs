@@ -95,7 +95,6 @@ fn pick(mut keys: Vec<Key>, wanted: Option<&str>) -> Result<Key, Failure> {
     }
 }
 
-#[allow(clippy::needless_pass_by_value)]
 fn malformed(_: SshError) -> Failure {
     Failure::failed("the ssh-agent gave an answer that cannot be read")
 }

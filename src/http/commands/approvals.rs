@@ -10,22 +10,23 @@ use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use serde::Serialize;
 use serde_json::json;
 use signalbox_protocol::signed::{Signature, Signed};
-use signalbox_signing::{Asked, Payload, payload};
+use signalbox_signing::Asked;
 
-use super::batches::{DEFAULT_CONCURRENCY, MAX_BYTES, NO_SERVER, RUN, refuse};
-use super::{SIGNED_COMMANDS, TimeoutSeconds, seconds};
+use super::order::{
+    Concurrency, RUN, TimeoutSeconds, approvals_for, concurrency, expect_room, readable, refused, runnable, seconds,
+    selection,
+};
 use crate::auth::access::{AccessError, Action};
 use crate::commands::RunError;
 use crate::commands::approvals::{ApprovalStatus, NewRequest, SignError};
 use crate::http::error::{ApiError, ErrorCode};
 use crate::http::extract::fault::{Faults, not_a_member};
-use crate::http::extract::field::{Number, References, ShellCommand, Stdin, Tag, described, string};
+use crate::http::extract::field::{References, ShellCommand, Stdin, Tag, described, string};
 use crate::http::extract::param::{MAX_OFFSET, Whole, page};
 use crate::http::extract::{self, CallerAt, Checked, IdPath, NoQuery, Recent, SignedIn};
 use crate::http::field_out::{Id, TimeOut};
 use crate::http::reply::{Done, Listed};
-use crate::http::selection::{Selection, select};
-use crate::http::signed_in::{SignatureIn, SignedOrder, expect_checked, signing_of};
+use crate::http::signed_in::{SignatureIn, SignedOrder};
 use crate::http::task::run_detached;
 use crate::state::State;
 use crate::store::{Approval, ApprovalSignature, Caller};
@@ -51,7 +52,7 @@ pub struct ApprovalIn {
     signed: SignedOrder,
     /// How many servers run the command at the same time. Defaults to 50.
     #[deserr(default)]
-    concurrency: Option<Number<1, 1_000>>,
+    concurrency: Option<Concurrency>,
     /// Whether a failure stops the servers that still wait from running the command. Defaults to false.
     #[deserr(default)]
     stop_on_failure: Option<bool>,
@@ -187,31 +188,20 @@ pub async fn create_approval(
 ) -> Result<CreatedJson<ApprovalOut>, ApiError> {
     let extract::Json(input) = ask.body;
     let Recent(SignedIn { caller, actor }) = ask.subject;
-    let selection = Selection {
-        named: input.server_ids.map(|References(ids)| ids).unwrap_or_default(),
-        tag: input.tag.map(|Tag(tag)| tag),
-        is_all: false,
-    };
-    let servers = select(&ask.state, &caller, selection, RUN, NO_SERVER).await?;
+    let servers = runnable(&ask.state, &caller, selection(input.server_ids, input.tag)).await?;
     let stdin = input.stdin.map(|Stdin(text)| text);
     let signed = Signed::from(input.signed);
-    let bytes_each = input.command.0.len() + stdin.as_ref().map_or(0, String::len) + signed.bytes();
-    if bytes_each.saturating_mul(servers.len()) > MAX_BYTES {
-        return Err(refuse("Command and stdin are too long for so many servers: at most 16 MiB in total"));
-    }
+    expect_room(&input.command.0, stdin.as_deref(), Some(&signed), servers.len())?;
     let timeout_seconds = seconds(input.timeout_seconds);
     let asked = Asked::Command { command: &input.command.0, stdin: stdin.as_deref(), timeout_seconds };
-    let (payload, bytes) = read(&signed, asked, &ask.state)?;
+    let (payload, bytes) = readable(&signed, asked, ask.state.clock.now())?;
+    if payload.repeat.is_some() {
+        return Err(refused("a payload with `repeat` is for a schedule: send it to /schedules"));
+    }
     let mut needed = 1;
     for server in &servers {
-        let (owner_id, server_id) = (server.owner_id(), server.server_id());
-        expect_checked(&ask.state, owner_id, server_id, SIGNED_COMMANDS).await?;
-        let Some(signing) = signing_of(&ask.state, owner_id, server_id).await? else { continue };
-        needed = needed.max(signing.approvals);
-        if !payload.servers.contains(&signing.name) {
-            let detail = format!("the payload does not name `{}`: add every server to its `servers`", signing.name);
-            return Err(refused(detail));
-        }
+        let approvals = approvals_for(&ask.state, &payload, server).await?;
+        needed = needed.max(approvals.map_or(1, |(_, approvals)| approvals));
     }
     let new = NewRequest {
         actor,
@@ -220,7 +210,7 @@ pub async fn create_approval(
         command: input.command.0,
         stdin,
         timeout_seconds,
-        concurrency: u16::try_from(input.concurrency.map_or(DEFAULT_CONCURRENCY, |Number(count)| count)).unwrap_or(1),
+        concurrency: concurrency(input.concurrency),
         stop_on_failure: input.stop_on_failure.unwrap_or_default(),
         bytes,
         payload,
@@ -233,31 +223,6 @@ pub async fn create_approval(
         Ok(CreatedJson(told(&ask.state, row).await?))
     })
     .await
-}
-
-/// Reads what is signed, and refuses what no agent would run.
-fn read(signed: &Signed, asked: Asked<'_>, state: &State) -> Result<(Payload, Vec<u8>), ApiError> {
-    let unreadable = |error: payload::PayloadError| refused(error.to_string());
-    let bytes = payload::decode(&signed.payload).map_err(unreadable)?;
-    let payload = Payload::parse(&bytes).map_err(unreadable)?;
-    if let Some(difference) = payload.difference(asked) {
-        return Err(refused(difference));
-    }
-    if payload.repeat.is_some() {
-        return Err(refused("a payload with `repeat` is for a schedule: send it to /schedules".to_owned()));
-    }
-    let now = state.clock.now();
-    if payload.expires_at <= now {
-        return Err(refused(format!(
-            "the payload held until {}, and it is {now}: sign another one",
-            payload.expires_at
-        )));
-    }
-    Ok((payload, bytes))
-}
-
-fn refused(detail: String) -> ApiError {
-    ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() }
 }
 
 /// List commands that wait for signatures

@@ -8,36 +8,26 @@ use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use serde::Serialize;
 use signalbox_protocol::signed::Signed;
 
+use super::order::{
+    Concurrency, RUN, SIGNED_COMMANDS, TimeoutSeconds, concurrency, expect_room, runnable, seconds, selection,
+};
 use super::out::{CommandErrorOut, StatusOut};
-use super::{SIGNED_COMMANDS, TimeoutSeconds, seconds};
-use crate::auth::access::{Action, Right, ServerAccess};
+use crate::auth::access::ServerAccess;
 use crate::change::Change;
 use crate::commands::JobStatus;
 use crate::commands::batch::{BatchPlace, BatchServer, NewBatch};
 use crate::effects;
-use crate::http::error::{ApiError, ErrorCode};
+use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
-use crate::http::extract::field::{Number, References, ShellCommand, Stdin, Tag};
+use crate::http::extract::field::{References, ShellCommand, Stdin, Tag};
 use crate::http::extract::param::PageQuery;
 use crate::http::extract::{self, CallerAt, Checked, IdPath, NoQuery, Recent, SignedIn};
 use crate::http::field_out::{Id, TimeOut};
 use crate::http::reply::Listed;
-use crate::http::selection::{Selection, select};
-use crate::http::signed_in::{SignedOrder, expect_checked};
+use crate::http::signed_in::{SignedOrder, checked_signing};
 use crate::http::task::run_detached;
 use crate::state::State;
 use crate::store::{BatchItem, Caller, CommandBatch};
-
-/// The default number of servers that run a command at the same time.
-pub(super) const DEFAULT_CONCURRENCY: u64 = 50;
-
-/// Bytes of command and input for all servers together that one batch may store until they are sent.
-pub(super) const MAX_BYTES: usize = 16 * 1024 * 1024;
-
-/// What a batch does to each server.
-pub(super) const RUN: Action = Action::Use(Right::Commands);
-
-pub(super) const NO_SERVER: &str = "No server is selected: set server_ids, or a tag that at least one server has";
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
@@ -61,7 +51,7 @@ pub struct BatchIn {
     signed: Option<SignedOrder>,
     /// How many servers run the command at the same time. Defaults to 50.
     #[deserr(default)]
-    concurrency: Option<Number<1, 1_000>>,
+    concurrency: Option<Concurrency>,
     /// Whether a failure stops the servers that still wait from running the command. Defaults to false.
     #[deserr(default)]
     stop_on_failure: Option<bool>,
@@ -196,26 +186,17 @@ pub async fn start_batch(
 ) -> Result<CreatedJson<BatchOut>, ApiError> {
     let extract::Json(input) = ask.body;
     let Recent(SignedIn { caller, actor }) = ask.subject;
-    let selection = Selection {
-        named: input.server_ids.map(|References(ids)| ids).unwrap_or_default(),
-        tag: input.tag.map(|Tag(tag)| tag),
-        is_all: false,
-    };
-    let selected = select(&ask.state, &caller, selection, RUN, NO_SERVER).await?;
+    let selected = runnable(&ask.state, &caller, selection(input.server_ids, input.tag)).await?;
     let place = |access: ServerAccess| BatchServer { server_id: access.server_id(), owner_id: access.owner_id() };
     let servers: Vec<BatchServer> = selected.into_iter().map(place).collect();
     let stdin = input.stdin.map(|Stdin(text)| text);
     let signed = input.signed.map(Signed::from);
     if signed.is_some() {
         for server in &servers {
-            expect_checked(&ask.state, server.owner_id, server.server_id, SIGNED_COMMANDS).await?;
+            checked_signing(&ask.state, server.owner_id, server.server_id, SIGNED_COMMANDS).await?;
         }
     }
-    let signed_bytes = signed.as_ref().map_or(0, Signed::bytes);
-    let bytes_each = input.command.0.len() + stdin.as_ref().map_or(0, String::len) + signed_bytes;
-    if bytes_each.saturating_mul(servers.len()) > MAX_BYTES {
-        return Err(refuse("Command and stdin are too long for so many servers: at most 16 MiB in total"));
-    }
+    expect_room(&input.command.0, stdin.as_deref(), signed.as_ref(), servers.len())?;
     let new = NewBatch {
         owner_id: caller.user_id,
         actor,
@@ -224,7 +205,7 @@ pub async fn start_batch(
         stdin,
         signed,
         timeout_seconds: seconds(input.timeout_seconds),
-        concurrency: u16::try_from(input.concurrency.map_or(DEFAULT_CONCURRENCY, |Number(count)| count)).unwrap_or(1),
+        concurrency: concurrency(input.concurrency),
         stop_on_failure: input.stop_on_failure.unwrap_or_default(),
     };
     let (batch, places) = ask.state.jobs.batches().start(new).await?;
@@ -235,10 +216,6 @@ pub async fn start_batch(
         places.into_iter().map(queued).collect()
     });
     Ok(CreatedJson(with(batch, items)))
-}
-
-pub(super) fn refuse(detail: &'static str) -> ApiError {
-    ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() }
 }
 
 /// List your batches

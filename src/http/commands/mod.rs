@@ -2,6 +2,7 @@
 
 pub(super) mod approvals;
 pub(super) mod batches;
+pub(super) mod order;
 mod out;
 
 use std::time::{Duration, Instant};
@@ -16,27 +17,23 @@ use uuid::Uuid;
 
 use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
-use super::extract::field::{Number, ShellCommand, Stdin};
+use super::extract::field::{ShellCommand, Stdin};
 use super::extract::param::{Id, PageQuery, Whole};
 use super::extract::{self, Checked, NoQuery, OnServer, Recent, ServerPath, UseCommands};
 use super::path::at;
 use super::reply::Listed;
-use super::signed_in::{SignedOrder, expect_checked};
+use super::signed_in::{SignedOrder, checked_signing};
 use super::task::run_detached;
 use crate::commands::job::Job;
 use crate::commands::{JobStatus, Jobs, NewJob, RunError};
 use crate::registry::CallError;
 pub use approvals::{create_approval, list_approvals, read_approval, sign_approval, withdraw_approval};
 pub use batches::{cancel_batch, list_batches, read_batch, start_batch};
+use order::{SIGNED_COMMANDS, TimeoutSeconds, seconds};
 use out::{CommandOut, CommandSummaryOut};
 
 /// The longest time in seconds that a request waits for its command: proxies cut connections after 100.
 const LONGEST_WAIT_SECONDS: u64 = 90;
-
-const DEFAULT_TIMEOUT_SECONDS: u64 = 60;
-
-/// The time limit of a command, in seconds.
-type TimeoutSeconds = Number<1, 3_600>;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
@@ -62,9 +59,6 @@ pub struct WaitQuery {
     #[deserr(default)]
     wait: Option<Whole<0, { LONGEST_WAIT_SECONDS }>>,
 }
-
-/// An agent with it checks signatures of commands.
-const SIGNED_COMMANDS: &str = "commands_signed";
 
 /// `/commands/{server_id}/{command_id}`
 #[derive(Debug, Clone, Copy, Deserr, Apiv2Schema)]
@@ -93,7 +87,7 @@ pub async fn run(
     let Recent(OnServer { access, actor, .. }) = ask.subject;
     let signed = input.signed.map(Signed::from);
     if signed.is_some() {
-        expect_checked(&ask.state, access.owner_id(), access.server_id(), SIGNED_COMMANDS).await?;
+        checked_signing(&ask.state, access.owner_id(), access.server_id(), SIGNED_COMMANDS).await?;
     }
     let new = NewJob {
         server_id: access.server_id(),
@@ -178,10 +172,6 @@ async fn asked_to_end(jobs: &Jobs, job: &Job) -> Result<Json<CommandOut>, ApiErr
 
 /// Agents end a command with SIGTERM, and with SIGKILL after a grace period.
 const CANCEL_WAIT: Duration = Duration::from_secs(10);
-
-fn seconds(timeout: Option<TimeoutSeconds>) -> u32 {
-    u32::try_from(timeout.map_or(DEFAULT_TIMEOUT_SECONDS, |Number(seconds)| seconds)).unwrap_or(u32::MAX)
-}
 
 fn not_found() -> ApiError {
     ApiError::not_found("Command not found")

@@ -21,7 +21,7 @@ use super::extract::{Checked, NoQuery, OnServer, OptionalJson, See, UseContainer
 use super::logs::turn_to_search;
 use super::path::at;
 use super::reply::fault_of;
-use super::signed_in::{SignedOrder, expect_checked};
+use super::signed_in::{SignedOrder, checked_signing};
 use crate::audit::{Entry, Outcome};
 use crate::docker::{Containers, DockerError, Verb};
 use crate::state::State;
@@ -206,7 +206,7 @@ async fn act(
     let signed = body.and_then(|body| body.signed).map(Signed::from);
     if signed.is_some() {
         let access = &subject.access;
-        expect_checked(&state, access.owner_id(), access.server_id(), "docker_signed").await?;
+        checked_signing(&state, access.owner_id(), access.server_id(), "docker_signed").await?;
     }
     let timeout_seconds = order.timeout.map(|Whole(seconds)| u32::try_from(seconds).unwrap_or(u32::MAX));
     let acted = actix_web::rt::spawn(async move {

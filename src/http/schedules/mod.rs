@@ -11,10 +11,13 @@ use serde_json::json;
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::signed::Signed;
 use signalbox_signing::repeat::MAX_CRON_CHARACTERS;
-use signalbox_signing::{Asked, Payload, Recurrence, Repeat, RepeatError, form, payload};
+use signalbox_signing::{Asked, Recurrence, Repeat, RepeatError, form};
 use uuid::Uuid;
 
-use super::error::{ApiError, ErrorCode};
+use super::commands::order::{
+    Concurrency, TimeoutSeconds, approvals_for, concurrency, readable, refused, runnable, seconds,
+};
+use super::error::ApiError;
 use super::extract::fault::{Faults, Part};
 use super::extract::field::{
     At, Clearable, FILLED_LINE, Name, Number, References, ShellCommand, Tag, described, line, string, text_field,
@@ -23,26 +26,15 @@ use super::extract::param::PageQuery;
 use super::extract::{self, CallerAt, Checked, IdPath, NoQuery, Recent, SignedIn};
 use super::path::at;
 use super::reply::{Done, Listed, fault_of};
-use super::selection::{Selection, select};
-use super::signed_in::{SignedOrder, expect_checked, signing_of};
+use super::selection::Selection;
+use super::signed_in::SignedOrder;
 use super::task::run_detached;
 use crate::audit::{Actor, Entry, action};
-use crate::auth::access::{Action, Right, ServerAccess};
+use crate::auth::access::ServerAccess;
 use crate::commands::schedules::{named, next_after};
 use crate::state::State;
 use crate::store::{Caller, Schedule};
 use out::{ScheduleOut, ScheduleSummaryOut};
-
-/// What a run does to each server.
-const RUN: Action = Action::Use(Right::Commands);
-
-/// An agent with it checks signatures of commands.
-const SIGNED_COMMANDS: &str = "commands_signed";
-
-const DEFAULT_TIMEOUT_SECONDS: u64 = 60;
-
-/// The default number of servers that run a command at the same time.
-const DEFAULT_CONCURRENCY: u64 = 50;
 
 text_field!(
     /// When it runs, as five fields of cron: minute, hour, day of month, month, day of week.
@@ -72,10 +64,10 @@ pub struct ScheduleIn {
     command: ShellCommand,
     /// Seconds after which the command and all its child processes are ended. Defaults to 60.
     #[deserr(default)]
-    timeout_seconds: Option<Number<1, 3_600>>,
+    timeout_seconds: Option<TimeoutSeconds>,
     /// How many servers run the command at the same time. Defaults to 50.
     #[deserr(default)]
-    concurrency: Option<Number<1, 1_000>>,
+    concurrency: Option<Concurrency>,
     /// Whether a failure stops the servers that still wait from running the command. Defaults to false.
     #[deserr(default)]
     stop_on_failure: Option<bool>,
@@ -105,9 +97,9 @@ pub struct SchedulePatchIn {
     #[deserr(default)]
     command: Option<ShellCommand>,
     #[deserr(default)]
-    timeout_seconds: Option<Number<1, 3_600>>,
+    timeout_seconds: Option<TimeoutSeconds>,
     #[deserr(default)]
-    concurrency: Option<Number<1, 1_000>>,
+    concurrency: Option<Concurrency>,
     #[deserr(default)]
     stop_on_failure: Option<bool>,
     #[deserr(default)]
@@ -152,8 +144,8 @@ pub async fn create(
         command: input.command.0,
         server_ids: texts(input.server_ids.map(|References(ids)| ids).unwrap_or_default()),
         tag: input.tag.map(|Tag(tag)| tag),
-        timeout_seconds: input.timeout_seconds.map_or(DEFAULT_TIMEOUT_SECONDS, |Number(it)| it).try_into().unwrap_or(1),
-        concurrency: input.concurrency.map_or(DEFAULT_CONCURRENCY, |Number(it)| it).try_into().unwrap_or(1),
+        timeout_seconds: i32::try_from(seconds(input.timeout_seconds)).unwrap_or(i32::MAX),
+        concurrency: i32::from(concurrency(input.concurrency)),
         stop_on_failure: input.stop_on_failure.unwrap_or_default(),
         signed: None,
         cron: input.cron.0,
@@ -202,7 +194,7 @@ pub async fn update(
         complete(state, &caller, &mut after, signed, now).await?;
         let entry = entry(action::SCHEDULE_UPDATE, &after, actor);
         if !state.store.update_schedule(&before, &after, entry).await? {
-            return Err(refused("The schedule has changed or run in the meantime: try again".to_owned()));
+            return Err(refused("The schedule has changed or run in the meantime: try again"));
         }
         let runs = state.store.schedule_runs(after.id).await?;
         Ok(Json(ScheduleOut::new(after, runs)))
@@ -267,8 +259,7 @@ async fn complete(
 ) -> Result<(), ApiError> {
     let recurrence = Recurrence::parse(&row.cron, zone_of(&row.time_zone)?).map_err(unreadable)?;
     let selection = Selection { named: named(row), tag: row.tag.clone(), is_all: false };
-    let none = "No server is selected: set server_ids, or a tag that at least one server has";
-    let servers = select(state, caller, selection, RUN, none).await?;
+    let servers = runnable(state, caller, selection).await?;
     if let Some(signed) = &signed {
         let end = expect_signed(state, row, signed, &servers, now).await?;
         let until = row.until_at.map_or(end, |until| end.min(until.into()));
@@ -277,7 +268,7 @@ async fn complete(
     row.signed = signed.and_then(|signed| serde_json::to_string(&signed).ok());
     row.next_at = next_after(&recurrence, now, row.until_at.map(Timestamp::from)).map(Into::into);
     if row.next_at.is_none() && row.is_enabled {
-        return Err(refused("The schedule would never run: set a later end".to_owned()));
+        return Err(refused("The schedule would never run: set a later end"));
     }
     Ok(())
 }
@@ -290,38 +281,20 @@ async fn expect_signed(
     servers: &[ServerAccess],
     now: Timestamp,
 ) -> Result<Timestamp, ApiError> {
-    let unreadable = |error: payload::PayloadError| refused(error.to_string());
-    let bytes = payload::decode(&signed.payload).map_err(unreadable)?;
-    let payload = Payload::parse(&bytes).map_err(unreadable)?;
     let timeout_seconds = u32::try_from(row.timeout_seconds).unwrap_or_default();
-    if let Some(difference) = payload.difference(Asked::Command { command: &row.command, stdin: None, timeout_seconds })
-    {
-        return Err(refused(difference));
-    }
+    let asked = Asked::Command { command: &row.command, stdin: None, timeout_seconds };
+    let (payload, bytes) = readable(signed, asked, now)?;
     let repeat = Repeat { cron: row.cron.clone(), time_zone: row.time_zone.clone() };
     if payload.repeat.as_ref() != Some(&repeat) {
-        return Err(refused("the signed payload needs `repeat` with the same cron and time_zone".to_owned()));
-    }
-    if payload.expires_at <= now {
-        return Err(refused(format!(
-            "the payload held until {}, and it is {now}: sign another one",
-            payload.expires_at
-        )));
+        return Err(refused("the signed payload needs `repeat` with the same cron and time_zone"));
     }
     for signature in &signed.signatures {
         form::author(signature, &bytes).map_err(|error| refused(error.to_string()))?;
     }
     for server in servers {
-        let (owner_id, server_id) = (server.owner_id(), server.server_id());
-        expect_checked(state, owner_id, server_id, SIGNED_COMMANDS).await?;
-        let Some(signing) = signing_of(state, owner_id, server_id).await? else { continue };
-        if !payload.servers.contains(&signing.name) {
-            let detail = format!("the payload does not name `{}`: add every server to its `servers`", signing.name);
-            return Err(refused(detail));
-        }
-        if signed.signatures.len() < usize::try_from(signing.approvals).unwrap_or(usize::MAX) {
-            let detail = format!("`{}` asks for {} signatures: gather them first", signing.name, signing.approvals);
-            return Err(refused(detail));
+        let Some((name, approvals)) = approvals_for(state, &payload, server).await? else { continue };
+        if signed.signatures.len() < usize::try_from(approvals).unwrap_or(usize::MAX) {
+            return Err(refused(format!("`{name}` asks for {approvals} signatures: gather them first")));
         }
     }
     Ok(payload.expires_at)
@@ -346,10 +319,6 @@ fn zone_of(name: &str) -> Result<Tz, ApiError> {
 
 fn unreadable(error: RepeatError) -> ApiError {
     ApiError::Invalid(fault_of("cron", "value_error.cron", &error.to_string()).within(Part::Body))
-}
-
-fn refused(detail: String) -> ApiError {
-    ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() }
 }
 
 fn entry(action: &'static str, row: &Schedule, actor: Actor) -> Entry {
