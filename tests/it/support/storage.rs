@@ -13,6 +13,7 @@ use sea_orm::{ConnectionTrait, Database};
 use signalbox::config::Config;
 use signalbox::store::{Pooler, Store};
 use tempfile::TempDir;
+use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use super::template;
@@ -124,6 +125,7 @@ impl Storage {
 
     /// A store on the data of an earlier or running service.
     pub async fn store(&self) -> Store {
+        drop_tasks_inside_the_runtime();
         let config = self.config();
         Store::open(&config.database_url(), config.database).await.unwrap()
     }
@@ -136,6 +138,25 @@ impl Storage {
         }
         database.close().await.unwrap();
     }
+}
+
+/// What still runs when the test ends is dropped inside the runtime, as in the service (`signalbox::startup::in_system`): a task
+/// that holds a connection to the database returns it by spawning another task, and panics where there is no runtime.
+///
+/// The macro for tests drops its tasks, in the order in which they were spawned, after it has left the runtime. So one that is
+/// spawned before those with connections enters it again, for the rest of the thread.
+fn drop_tasks_inside_the_runtime() {
+    struct Inside(Handle);
+    impl Drop for Inside {
+        fn drop(&mut self) {
+            std::mem::forget(self.0.enter());
+        }
+    }
+    let inside = Inside(Handle::current());
+    drop(actix_web::rt::spawn(async move {
+        let _inside = inside;
+        std::future::pending::<()>().await;
+    }));
 }
 
 impl Drop for Storage {
