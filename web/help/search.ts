@@ -91,7 +91,14 @@ class Search {
       const hits = (await this.#load()).find(query);
       // The person may have typed more since then.
       if (query !== this.#field.value.trim()) return;
+      // The person may be at one of the results by now: the focus stays at its place.
+      const at = this.#links().findIndex((link) => link === document.activeElement);
       this.#list.replaceChildren(...hits.map(itemOf));
+      if (at >= 0) {
+        // A browser may report that the focus has left, which hides the panel.
+        this.#panel.hidden = false;
+        (this.#links()[at] ?? this.#field).focus({ preventScroll: true });
+      }
       this.#status.textContent = hits.length > 0 ? countOf(hits.length) : 'Nothing found. Try fewer or other words.';
     } catch {
       this.#list.replaceChildren();

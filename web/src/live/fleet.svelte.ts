@@ -34,6 +34,8 @@ const SETTLING_MS = 60_000;
 const START_MS = 3_000;
 /** A server that the list does not have makes it read again, but not more often than this. */
 const STRANGER_MS = 5_000;
+/** A server of which there is no reading for so long after the socket was opened may be gone. */
+const COMPARED_MS = 5_000;
 
 /** A server and its newest reading. */
 export class Row {
@@ -122,6 +124,9 @@ class Fleet {
   /** Readings of servers that the list does not have yet: the socket may be quicker. */
   #strangers = new Map<string, Reading>();
   #strangersAt = -Infinity;
+  /** Of which servers there were readings since the socket was opened; null once the list is known to have no others. */
+  #heard: Set<string> | null = null;
+  #comparison: ReturnType<typeof setTimeout> | undefined;
   #listeners = new Set<(readings: Reading[]) => void>();
   #resets = new Set<() => void>();
   #watchers = 0;
@@ -180,6 +185,7 @@ class Fleet {
     return () => {
       this.#watchers -= 1;
       if (this.#watchers > 0) return;
+      clearTimeout(this.#comparison);
       this.#stop?.();
       this.#stop = null;
       this.#socket = null;
@@ -212,6 +218,9 @@ class Fleet {
     for (const listener of this.#resets) listener();
     this.#rows = new Map();
     this.#strangers.clear();
+    this.#strangersAt = -Infinity;
+    this.#heard = null;
+    clearTimeout(this.#comparison);
     this.isKnown = false;
     this.failure = null;
     this.heardAt = null;
@@ -230,6 +239,8 @@ class Fleet {
       opened: () => {
         this.heardAt = clock.present();
         this.openings += 1;
+        this.#strangers.clear();
+        this.#listen();
         // The service that was lost may be another process now.
         if (this.#wasLost) void this.#askStart();
         this.#wasLost = false;
@@ -245,6 +256,7 @@ class Fleet {
 
   async #load(): Promise<void> {
     this.#isOutdated = false;
+    const strangers = [...this.#strangers.keys()];
     try {
       const servers = await takeAll((offset, limit) =>
         takePage(api.GET('/api/v1/servers', { params: { query: { limit, offset } } })),
@@ -258,10 +270,12 @@ class Fleet {
         if (told) row.take(told, now, this.#skewMs);
         rows.set(server.id, row);
       }
-      this.#strangers.clear();
+      // A server that had a reading before, and is not in the list, is gone.
+      for (const id of [...strangers, ...rows.keys()]) this.#strangers.delete(id);
       this.#rows = rows;
       this.isKnown = true;
       this.failure = null;
+      this.#compare();
       if (servers.some(({ status }) => status === 'offline')) void this.#askStart();
     } catch (error) {
       this.failure = failureOf(error);
@@ -276,16 +290,14 @@ class Fleet {
     const readings = (message.data as { servers: Reading[] }).servers;
     this.#skewMs = skewOf(readings, now) ?? this.#skewMs;
     for (const reading of readings) {
+      this.#heard?.add(reading.server_id);
       const row = this.#rows.get(reading.server_id);
       if (row) row.take(reading, now, this.#skewMs);
       else this.#strangers.set(reading.server_id, reading);
     }
     if (readings.some(({ status }) => status === 'offline')) void this.#askStart();
     for (const listener of this.#listeners) listener(readings);
-    if (this.#strangers.size > 0 && this.isKnown && now - this.#strangersAt > STRANGER_MS) {
-      this.#strangersAt = now;
-      this.#changed();
-    }
+    this.#compare();
   }
 
   /** Whether a server is away or only not back yet depends on when the service started. Asks once for each connection. */
@@ -302,6 +314,34 @@ class Fleet {
       this.#startedAt = null;
     }
     if (opening === this.openings) this.#isAskingStart = false;
+  }
+
+  /**
+   * The list may have been read before the socket was open, and no message reports what changed in between. But the socket begins
+   * with readings of all servers, in several messages if there are many.
+   */
+  #listen(): void {
+    this.#heard = new Set();
+    clearTimeout(this.#comparison);
+    this.#comparison = setTimeout(() => {
+      if (this.#heard && this.isKnown) this.#changed();
+      this.#heard = null;
+    }, COMPARED_MS);
+  }
+
+  /** Reads the list again if it lacks servers of which there are readings. */
+  #compare(): void {
+    if (!this.isKnown) return;
+    const now = clock.present();
+    if (this.#strangers.size > 0 && now - this.#strangersAt > STRANGER_MS) {
+      this.#strangersAt = now;
+      this.#changed();
+    }
+    const [rows, heard] = [this.#rows, this.#heard];
+    if (!heard || heard.size < rows.size || this.#strangers.size > 0) return;
+    for (const id of rows.keys()) if (!heard.has(id)) return;
+    this.#heard = null;
+    clearTimeout(this.#comparison);
   }
 
   /** The list is another one. What is being read now may be the one before. */
