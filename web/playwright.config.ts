@@ -9,7 +9,7 @@ export default defineConfig({
   fullyParallel: true,
   // A test that passes the second time is a bug, and who works on it is to see it. CI runs it again, like the others
   // (.config/nextest.toml), and names it at the end.
-  retries: process.env.CI ? 1 : 0,
+  retries: process.env.CI ? 2 : 0,
   forbidOnly: true,
   // Far over what anything takes here, so that only a hang ends in it, on a slow machine too.
   timeout: 120_000,

@@ -54,6 +54,8 @@ test('a revocation that was not meant does nothing', async ({ signedIn: page, ac
 
   const revoke = page.getByRole('button', { name: t.keys.revokeTitle({ name: server.name }) });
   await revoke.click();
+  // Its file may take a moment.
+  await expect(page.getByRole('dialog')).toBeVisible();
   await page.keyboard.press('Escape');
 
   await expect(page.getByRole('dialog')).toBeHidden();

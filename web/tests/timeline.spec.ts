@@ -6,12 +6,25 @@ const map = (page: Page, metric: string) => page.getByRole('application', { name
 const panel = (page: Page, server: string) =>
   page.getByRole('complementary', { name: t.like(t.timeline.panel({ server, time: '{}' })) });
 
-test('a server of the table opens its minute: charts, processes, events and lines', async ({ page, control }) => {
-  await enter(page, control.account, '/timeline');
-  await page.getByRole('table').getByRole('button', { name: 'control', exact: true }).click();
+test('a server of the table opens its minute: charts, processes, events and lines', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  // Its agent has just connected, whichever test comes first.
+  const server = await site.server(account);
+  const { name } = server;
+  await site.agent(account, server, '--logs', 'on', '--log-path', site.directory);
+  const listed = page.getByRole('table').getByRole('button', { name, exact: true });
+  // The map has its first minute once that is over.
+  await expect(async () => {
+    await page.goto('/timeline?range=15m');
+    await expect(listed).toBeVisible({ timeout: 10_000 });
+  }).toPass();
+  await listed.click();
 
-  const minute = panel(page, 'control');
-  await expect(minute.getByRole('heading', { name: 'control', level: 2 })).toBeVisible();
+  const minute = panel(page, name);
+  await expect(minute.getByRole('heading', { name, level: 2 })).toBeVisible();
   await expect(page).toHaveURL(/server=.*&at=/);
   await expect(minute.getByRole('figure').first().locator('canvas')).toBeVisible();
   await expect(minute.getByRole('region', { name: t.moment.processes() })).toBeVisible();
@@ -25,7 +38,7 @@ test('a server of the table opens its minute: charts, processes, events and line
 
   // The same address shows the same minute.
   await page.reload();
-  await expect(minute.getByRole('heading', { name: 'control', level: 2 })).toBeVisible();
+  await expect(minute.getByRole('heading', { name, level: 2 })).toBeVisible();
   await minute.getByRole('button', { name: t.timeline.close() }).click();
   await expect(minute).toBeHidden();
   await expect(page).not.toHaveURL(/server=/);

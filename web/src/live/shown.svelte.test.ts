@@ -1,3 +1,4 @@
+// @vitest-environment jsdom
 import { flushSync } from 'svelte';
 import { afterEach, expect, it, vi } from 'vitest';
 import { Row, type Reading } from './fleet.svelte';

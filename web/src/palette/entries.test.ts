@@ -1,3 +1,4 @@
+// @vitest-environment jsdom
 import { expect, test, vi } from 'vitest';
 import type { Server } from '../api/types';
 import { offer } from './entries';

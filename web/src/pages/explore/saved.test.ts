@@ -1,3 +1,4 @@
+// @vitest-environment jsdom
 import { expect, test } from 'vitest';
 import { toShareWith } from './saved';
 import type { SharedWith, View } from './types';
