@@ -158,7 +158,7 @@ class Courses {
       this.#seen.set(row, timestamp);
       const { intervalMs } = row;
       const courses = this.of(row);
-      const at = Date.parse(timestamp) / 1000;
+      const at = row.sampledAt / 1000;
       if (intervalMs) courses.cpu.intervalSeconds = courses.memory.intervalSeconds = intervalMs / 1000;
       if (cpu !== null) courses.cpu.add(at, cpu);
       if (memory !== null) courses.memory.add(at, memory);
