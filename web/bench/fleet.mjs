@@ -21,7 +21,8 @@ const WARM_UP = 10;
 /** What a message brings about is over after this, and the next tick of the interface's clock is far. */
 const WINDOW_MS = 500;
 const AFTER_TICK_MS = 250;
-const HOUR = 3600;
+/** Messages that are replayed: at most one comes each second. */
+const MESSAGES = Number(process.env.MESSAGES ?? 3600);
 const CHECKPOINTS = 5;
 /** What is a row of the table of all figures, of so many servers. */
 const ROWS = { '/?view=cards': 'interface-cards', '/?view=table': 'interface-table', '/wall': 'interface-wall' };
@@ -87,7 +88,7 @@ export async function render({ open }, path, servers) {
   return { total, longest };
 }
 
-/** Memory after garbage collection in MiB, and nodes, at the beginning and at each checkpoint of a replayed hour. */
+/** Memory after garbage collection in MiB, and nodes, at the beginning and at each checkpoint of a replayed hour (MESSAGES: fewer). */
 export async function memory({ open, origin }, path, servers) {
   const { page, devtools, world } = await open(path, servers);
   await page.route(`${origin}/bench-world.mjs`, async (route) =>
@@ -112,7 +113,7 @@ export async function memory({ open, origin }, path, servers) {
           window.deliver(JSON.stringify(window.world.step()));
           await new Promise((done) => requestAnimationFrame(done));
         }
-      }, HOUR / CHECKPOINTS);
+      }, MESSAGES / CHECKPOINTS);
     }
     // What nobody holds any more goes in the second round.
     for (let round = 0; round < 2; round += 1) await devtools.send('HeapProfiler.collectGarbage');
@@ -185,7 +186,7 @@ async function main() {
       for (const path of paths.filter((path) => !path.includes('sort'))) {
         const steps = await memory(here, path, servers);
         console.log(
-          `${path.padEnd(18)} an hour: ${steps.map(({ mebibytes, nodes }) => `${rounded(mebibytes)} MiB (${nodes} nodes)`).join(', ')}`,
+          `${path.padEnd(18)} ${MESSAGES} messages: ${steps.map(({ mebibytes, nodes }) => `${rounded(mebibytes)} MiB (${nodes} nodes)`).join(', ')}`,
         );
       }
     }
