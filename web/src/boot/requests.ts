@@ -47,8 +47,6 @@ export function firstOf(path: string, search = '', now = Date.now()): string[] {
 
 /** The socket over which the first numbers of a page come; null where it does without. */
 export function socketOf(path: string): string | null {
-  const server = SERVER.exec(path)?.[1];
-  if (server) return `/ws/metrics/${server}`;
   return ['/', '/servers', '/wall'].includes(path) ? '/ws/fleet' : null;
 }
 
