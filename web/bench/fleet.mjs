@@ -59,9 +59,7 @@ export async function updateTime({ open }, path, servers, { updates = UPDATES, s
   const found = afterMarks(events, 'update', WINDOW_MS);
   const totals = found.updates.map(({ total }) => total);
   return {
-    ...Object.fromEntries(
-      ['total', ...kinds].map((kind) => [kind, mean(found.updates.map((update) => update[kind]))]),
-    ),
+    ...Object.fromEntries(['total', ...kinds].map((kind) => [kind, mean(found.updates.map((update) => update[kind]))])),
     middle: median(totals),
     most: quantile(totals, 0.95),
     otherwise: found.otherwise,

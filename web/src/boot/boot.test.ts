@@ -16,7 +16,12 @@ function serving(answers: Record<string, () => Response>) {
 }
 
 const asked = (service: ReturnType<typeof serving>, path: string) =>
-  ask({ pathname: path, search: '' }, service as unknown as typeof fetch, undefined, () => new EventTarget() as WebSocket);
+  ask(
+    { pathname: path, search: '' },
+    service as unknown as typeof fetch,
+    undefined,
+    () => new EventTarget() as WebSocket,
+  );
 
 beforeEach(() => delete window.early);
 afterEach(() => delete window.early);
