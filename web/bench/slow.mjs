@@ -5,7 +5,7 @@
 import { median } from './fleet.mjs';
 import { chromiumHere } from './stage.mjs';
 
-const TIMES = 5;
+const TIMES = Number(process.env.TIMES ?? 5);
 const LATENCY_MS = 400;
 const BYTES_PER_SECOND = 50 * 1024;
 

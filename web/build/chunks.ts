@@ -6,9 +6,11 @@ const WORTHWHILE = 8_000;
 /** What so many parts of the interface use is in one file, too. */
 const MOST_PAGES = 5;
 
-/** The pages that people see first, with the parts that come at once. */
-const FLEET = /\/src\/pages\/fleet\/(Fleet|Table|ColumnChooser|Pulse)\.svelte$/;
+/** The page that people see first, with its table: one file. */
+const FLEET = /\/src\/pages\/fleet\/(Fleet|Table)\.svelte$/;
+const SERVER = /\/src\/pages\/server\/(Server|overview\/Overview)\.svelte$/;
 const DOOR = /\/src\/pages\/sign-in\/(SignIn|Register)\.svelte$/;
+const MAIN = /\/web\/index\.html$/;
 
 /** Areas of texts that the first pages show: `messages/LANGUAGE/AREA.json`. */
 const FIRST_TEXTS = /^(app|ui|fleet|status|severity|units|alertWords|server|overview|charts|metrics)$/;
@@ -28,26 +30,57 @@ const textOf = (id: string) => /\/generated\/messages\/([a-z-]+)\/(\w+)\.ts$/.ex
 const isOwn = (id: string) => !textOf(id) && !/\/web\/(help|src\/boot\/(boot|requests))/.test(id);
 
 /** What the build knows of a module. */
-interface Known {
-  getModuleInfo: (id: string) => { importers: readonly string[] } | null;
+export interface Known {
+  getModuleInfo: (id: string) => {
+    importers: readonly string[];
+    dynamicImporters: readonly string[];
+    importedIds: readonly string[];
+  } | null;
 }
 
-/** Whether a page cannot be shown without a module: it, or a part of it, imports the module. */
-function isOf(pages: RegExp, id: string, build: Known): boolean {
+/** The parts of the interface that cannot be shown without a module: what is loaded by itself and imports it, however deep. */
+export function partsWith(id: string, build: Known): string[] {
   // Grows while it is walked.
   const above = new Set([id]);
+  const found: string[] = [];
   for (const each of above) {
-    if (pages.test(each)) return true;
-    for (const importer of build.getModuleInfo(each)?.importers ?? []) above.add(importer);
+    const { importers = [], dynamicImporters = [] } = build.getModuleInfo(each) ?? {};
+    if (importers.length === 0 || dynamicImporters.length > 0) found.push(each);
+    for (const importer of importers) above.add(importer);
+  }
+  return found;
+}
+
+/** Whether a module draws charts, or imports one that does. */
+function needsCharts(id: string, build: Known): boolean {
+  const below = new Set([id]);
+  for (const each of below) {
+    if (CHARTS.test(each)) return true;
+    for (const imported of build.getModuleInfo(each)?.importedIds ?? []) below.add(imported);
   }
   return false;
 }
 
-/** What many pages have, in three files, so that a first page waits for nothing that it does not show. */
+/**
+ * The file of what the first pages need. A slow line has six requests at a time, each of which takes a round trip, so that what
+ * the fleet or a server shares with other pages is one file for all of it.
+ */
+export function firstFile(id: string, build: Known): string | null {
+  if (!isOwn(id)) return null;
+  const parts = partsWith(id, build);
+  const isNeeded = (pages: RegExp) => parts.some((part) => pages.test(part));
+  const isElsewhere = (pages: RegExp) => parts.some((part) => !pages.test(part));
+  if (isNeeded(MAIN)) return 'base';
+  if (isNeeded(FLEET)) return isElsewhere(/\/src\/pages\/fleet\//) ? 'base' : 'fleet';
+  if (isNeeded(DOOR)) return isElsewhere(DOOR) ? 'door' : null;
+  if (!isNeeded(SERVER) || !isElsewhere(SERVER)) return null;
+  return needsCharts(id, build) ? 'charts' : 'servers';
+}
+
+/** What many pages have, in two files, so that nobody who signs in waits for what is behind the door. */
 const shared = (name: string, isIn: (id: string) => boolean) => (id: string, build: Known) => {
   if (!isIn(id)) return null;
-  if (isOf(FLEET, id, build)) return name;
-  return isOf(DOOR, id, build) ? `${name}-door` : `${name}-later`;
+  return partsWith(id, build).some((part) => DOOR.test(part)) ? `${name}-door` : `${name}-later`;
 };
 
 export const codeSplitting = {
@@ -61,12 +94,11 @@ export const codeSplitting = {
       priority: 4,
       includeDependenciesRecursively: false,
     },
+    { name: firstFile, priority: 5, includeDependenciesRecursively: false },
     // Styles that several pages have are one file, which is small.
     { name: shared('styles', (id) => isOwn(id) && STYLE.test(id)), minShareCount: 4, priority: 4 },
     // What few pages share is another one, so that a page of charts does not ask for a file for each part of it.
     { name: 'more-styles', test: (id: string) => isOwn(id) && STYLE.test(id), minShareCount: 2, priority: 3.5 },
-    // What every page has is one file.
-    { name: 'base', test: isOwn, tags: ['$initial' as const], priority: 3 },
     { name: shared('common', (id) => isOwn(id) && !CHARTS.test(id)), minShareCount: MOST_PAGES, priority: 2 },
     {
       name: 'parts',

@@ -101,6 +101,37 @@ test('a server is shared, and the other one may do that and no more until it end
   forgive(faults, /WebSocket/);
 });
 
+test('who stays on the pages of servers keeps one socket of all servers, where one is shared, and else none', async ({
+  site,
+  visit,
+}) => {
+  const ada = await site.account();
+  const bob = await site.account();
+  const own = await site.server(bob, site.unique('zz'));
+  const [first, second] = [await site.server(ada, site.unique('aa')), await site.server(ada, site.unique('ab'))];
+  for (const server of [first, second]) await share(site, ada, bob, server, 'viewer');
+  const opened: string[] = [];
+  const page = await visit(bob, '/account');
+  page.on('websocket', (socket) => opened.push(new URL(socket.url()).pathname));
+  const ofAll = () => opened.filter((path) => path.endsWith('/ws/fleet')).length;
+  const lookAround = async (name: string) => {
+    for (const label of [t.server.settings(), t.server.alerts(), t.server.settings(), t.server.overview()])
+      await tab(page, label).click();
+    await expect(page.getByRole('heading', { name, exact: true })).toBeVisible();
+  };
+
+  await page.goto(`/servers/${own.id}`);
+  await lookAround(own.name);
+  expect(ofAll()).toBe(0);
+
+  await page.goto(`/servers/${first.id}`);
+  await lookAround(first.name);
+  await page.keyboard.press(']');
+  await expect(page.getByRole('heading', { name: second.name, exact: true })).toBeVisible();
+  await lookAround(second.name);
+  expect(ofAll()).toBe(1);
+});
+
 test('a terminal closes when the right to it ends, and says why', async ({ site, visit }) => {
   const ada = await site.account();
   const bob = await site.account();

@@ -1,7 +1,9 @@
 // @vitest-environment jsdom
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { ask, firstOf } from './requests';
+import { ask, firstOf, socketOf, USUAL_SECONDS } from './requests';
 import { takeAnswer, takeRefresh } from './taken';
+import { USUAL } from '../charts/ranges';
+import { namesFrom } from '../pages/server/overview/names';
 
 const pair = { access_token: 'abc', refresh_token: '', token_type: 'bearer' };
 
@@ -15,7 +17,12 @@ function serving(answers: Record<string, () => Response>) {
 }
 
 const asked = (service: ReturnType<typeof serving>, path: string) =>
-  ask(path, service as unknown as typeof fetch, undefined, () => new EventTarget() as WebSocket);
+  ask(
+    { pathname: path, search: '' },
+    service as unknown as typeof fetch,
+    undefined,
+    () => new EventTarget() as WebSocket,
+  );
 
 beforeEach(() => delete window.early);
 afterEach(() => delete window.early);
@@ -23,8 +30,28 @@ afterEach(() => delete window.early);
 test('a page asks for what it shows first', () => {
   expect(firstOf('/')).toEqual(['/api/v1/servers?limit=500&offset=0']);
   expect(firstOf('/servers/7/logs')).toEqual(['/api/v1/servers/7']);
+  const now = Date.parse('2026-03-01T10:20:59.900Z');
+  expect(firstOf('/servers/7', '', now)).toEqual([
+    '/api/v1/servers/7',
+    '/api/v1/metrics/7/names?start=2026-03-01T10%3A05%3A00.000Z',
+  ]);
+  // Another range has other series.
+  expect(firstOf('/servers/7', '?range=7d', now)).toEqual(['/api/v1/servers/7']);
   expect(firstOf('/servers/new')).toEqual([]);
+  // Whether there is such a server is not known yet.
+  expect(socketOf('/servers/7')).toBeNull();
   expect(firstOf('/alerts')).toEqual([]);
+});
+
+test('the names of series are asked for at the address that the charts of a server ask for', () => {
+  const now = Date.parse('2026-03-01T10:20:57.100Z');
+
+  const names = firstOf('/servers/7', '', now).at(-1);
+
+  expect(USUAL).toEqual({ kind: 'live', seconds: USUAL_SECONDS });
+  // The program is here some seconds later.
+  const query = new URLSearchParams({ start: namesFrom((now + 2_500) / 1000 - USUAL_SECONDS) });
+  expect(names).toBe(`/api/v1/metrics/7/names?${query}`);
 });
 
 test('what was asked early is taken once', async () => {
@@ -33,7 +60,7 @@ test('what was asked early is taken once', async () => {
     '/api/v1/auth/me': () => Response.json({ id: 'me' }),
     '/api/v1/servers/7': () => Response.json({ id: '7' }),
   });
-  window.early = asked(service, '/servers/7');
+  window.early = asked(service, '/servers/7/logs');
 
   const refreshed = await takeRefresh();
   const me = await takeAnswer(new Request(`${location.origin}/api/v1/auth/me`));

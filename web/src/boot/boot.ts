@@ -22,7 +22,7 @@ function stored(name: string): string | null {
 }
 
 window.early = ask(
-  location.pathname,
+  location,
   fetch.bind(window),
   (navigator as { locks?: LockManager }).locks,
   (path, token) =>

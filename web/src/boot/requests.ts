@@ -22,10 +22,26 @@ const ALL = 'limit=500&offset=0';
 /** As long as a tab may hold up the others: src/session/turn.ts. */
 const PATIENCE_MS = 30_000;
 
+/** The range of the charts of a server whose address names none: `USUAL` in src/charts/ranges.ts. */
+export const USUAL_SECONDS = 15 * 60;
+const MINUTE_MS = 60_000;
+
+const SERVER = /^\/servers\/(?!new$)([^/]+)/;
+
+/** From when on the names of series are asked for: `namesFrom` in src/pages/server/overview/names.ts. */
+function namesFrom(fromMs: number): string {
+  return new Date(Math.floor(fromMs / MINUTE_MS) * MINUTE_MS).toISOString();
+}
+
 /** What a page shows first of all, to anyone who is signed in. */
-export function firstOf(path: string): string[] {
-  const server = /^\/servers\/(?!new$)([^/]+)/.exec(path)?.[1];
-  if (server) return [`/api/v1/servers/${server}`];
+export function firstOf(path: string, search = '', now = Date.now()): string[] {
+  const server = SERVER.exec(path)?.[1];
+  if (server) {
+    const first = [`/api/v1/servers/${server}`];
+    if (path !== `/servers/${server}` || search) return first;
+    const start = encodeURIComponent(namesFrom(now - USUAL_SECONDS * 1000));
+    return [...first, `/api/v1/metrics/${server}/names?start=${start}`];
+  }
   return ['/', '/servers', '/wall'].includes(path) ? [`/api/v1/servers?${ALL}`] : [];
 }
 
@@ -36,7 +52,7 @@ export function socketOf(path: string): string | null {
 
 /** Asks for a token, and with it for what the page at a path shows first. */
 export function ask(
-  path: string,
+  { pathname: path, search }: Pick<Location, 'pathname' | 'search'>,
   get: typeof fetch,
   locks: LockManager | undefined,
   open: (path: string, token: string) => WebSocket,
@@ -56,7 +72,7 @@ export function ask(
     if (response.status !== 200) return null;
     return ((await response.clone().json()) as { access_token: string }).access_token;
   });
-  for (const address of ['/api/v1/auth/me', ...firstOf(path)]) {
+  for (const address of ['/api/v1/auth/me', ...firstOf(path, search)]) {
     const answer = token.then((bearer) => {
       if (bearer === null) throw new TypeError('nobody is signed in');
       return get(address, { headers: { Authorization: `Bearer ${bearer}` } });

@@ -45,6 +45,8 @@ export class Row {
   status = $state() as ServerStatus;
   #pace = new Pace();
   #measuredAt = 0;
+  /** When its newest sample was taken, by its own clock, in milliseconds. */
+  sampledAt = 0;
   #followers = new Set<() => void>();
 
   constructor(server: Server) {
@@ -86,7 +88,7 @@ export class Row {
   take(reading: Reading, receivedAt: number, skewMs: number): void {
     const before = this.reading?.timestamp ?? null;
     if (reading.timestamp !== null && reading.timestamp !== before) {
-      const at = Date.parse(reading.timestamp);
+      const at = (this.sampledAt = Date.parse(reading.timestamp));
       this.#pace.add(at);
       // What comes while we listen was measured just now. Only of the first one the age is reckoned, with three clocks.
       this.#measuredAt = before ? receivedAt : Math.min(receivedAt, at - this.clockOffsetMs + skewMs);

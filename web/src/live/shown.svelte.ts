@@ -1,4 +1,5 @@
 import { untrack } from 'svelte';
+import { whole } from '../lib/format';
 import { alerts } from './alerts.svelte';
 import { clock } from './clock.svelte';
 import { fleet, type Reading, type Row } from './fleet.svelte';
@@ -13,15 +14,19 @@ const PRINT_MS = 4_000;
  * What is shown of a row. Out of sight it stands still, so hundreds of servers cost what a windowful costs. Made while a component
  * is, with which it ends.
  *
- * A reading is a state of its own, set when its turn comes. Derived from that of the row it would be computed again with each
- * message, and everything that shows it be asked whether it has changed: that took most of the time of an update.
+ * Each number is a state of its own, set when its turn comes. Derived from the reading of the row it would be computed again with
+ * each message, and everything that shows it be asked whether it has changed: that took most of the time of an update.
  */
 export class Shown {
   readonly row: Row;
   #isSeen = $state(false);
-  #reading = $state.raw<Reading | null>(null);
+  /** Shares of a whole, without digits behind the point. */
+  #cpu = $state<number | null>(null);
+  #memory = $state<number | null>(null);
+  #disk = $state<number | null>(null);
   /** For small print: it may be a moment older. */
   #print = $state.raw<Reading | null>(null);
+  #reading: Reading | null = null;
   readonly #turn: Turn<Reading>;
   readonly #printTurn = new Turn<Reading>(PRINT_MS);
   #age: number | null = null;
@@ -44,8 +49,16 @@ export class Shown {
     if (isSeen) untrack(() => this.#look());
   }
 
-  get reading(): Reading | null {
-    return this.#reading;
+  get cpu(): number | null {
+    return this.#cpu;
+  }
+
+  get memory(): number | null {
+    return this.#memory;
+  }
+
+  get disk(): number | null {
+    return this.#disk;
   }
 
   get print(): Reading | null {
@@ -56,8 +69,15 @@ export class Shown {
     // What was never shown is shown as it is.
     if (!this.#isSeen && this.#reading !== null) return;
     const isLast = this.row.status !== 'online';
-    this.#reading = this.#turn.take(this.row.reading, isLast);
-    this.#print = this.#printTurn.take(this.#reading, isLast);
+    const now = performance.now();
+    const reading = this.#turn.take(this.row.reading, isLast, now);
+    if (reading !== this.#reading) {
+      this.#reading = reading;
+      this.#cpu = whole(reading?.cpu_percent);
+      this.#memory = whole(reading?.memory_percent);
+      this.#disk = whole(reading?.disk_percent);
+    }
+    this.#print = this.#printTurn.take(reading, isLast, now);
   }
 
   // The clock moves these two: that a reading makes them young is seen within a second.

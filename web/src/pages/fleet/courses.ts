@@ -27,16 +27,17 @@ type FleetSeries = components['schemas']['FleetSeriesOut'];
 export interface Pair {
   cpu: Course;
   memory: Course;
+  /** When the newest sample in it was taken, as `sampledAt` of its row. */
+  takenAt: number;
 }
 
 function pair(): Pair {
-  return { cpu: new Course(), memory: new Course() };
+  return { cpu: new Course(), memory: new Course(), takenAt: 0 };
 }
 
 class Courses {
   // With the rows, which go when somebody else signs in. Who leaves the page and comes back finds them again.
   #pairs = new WeakMap<Row, Pair>();
-  #seen = new WeakMap<Row, string>();
   #listeners = new Set<() => void>();
   /** There are more servers than were read: the others are read when they are seen. */
   #isPartial = false;
@@ -121,7 +122,10 @@ class Courses {
   }
 
   /** Takes the history of one server, and adds it to that of all. */
-  #take({ server_id, resolution_seconds, timestamps, series }: FleetSeries, all?: Record<keyof Pair, Columns[]>): void {
+  #take(
+    { server_id, resolution_seconds, timestamps, series }: FleetSeries,
+    all?: Record<'cpu' | 'memory', Columns[]>,
+  ): void {
     const row = fleet.row(server_id);
     if (row) this.#read.add(row);
     for (const [name, kind] of [
@@ -153,12 +157,13 @@ class Courses {
   #told(readings: Reading[]): void {
     for (const { server_id: id, timestamp, cpu_percent: cpu, memory_percent: memory } of readings) {
       const row = fleet.row(id);
-      // The same sample comes again when the status alone has changed.
-      if (!row || timestamp === null || this.#seen.get(row) === timestamp) continue;
-      this.#seen.set(row, timestamp);
-      const { intervalMs } = row;
+      if (!row || timestamp === null) continue;
+      const { intervalMs, sampledAt } = row;
       const courses = this.of(row);
-      const at = Date.parse(timestamp) / 1000;
+      // The same sample comes again when the status alone has changed.
+      if (courses.takenAt === sampledAt) continue;
+      courses.takenAt = sampledAt;
+      const at = sampledAt / 1000;
       if (intervalMs) courses.cpu.intervalSeconds = courses.memory.intervalSeconds = intervalMs / 1000;
       if (cpu !== null) courses.cpu.add(at, cpu);
       if (memory !== null) courses.memory.add(at, memory);

@@ -8,7 +8,7 @@ import { LEAST_PACE } from '../../../charts/gaps';
 import { Rates } from '../../../charts/rates';
 import type { Span } from '../../../charts/ranges';
 import { Appender, emptyTable, readingsOf, tableOf, trim, type Table } from '../../../charts/series';
-import { choose } from './names';
+import { choose, namesFrom } from './names';
 
 /** How many points there are at most: no screen shows more. */
 const MOST_POINTS = 900;
@@ -175,7 +175,10 @@ export class History {
     // A live one has no end: the machine's clock may be ahead of this one.
     const range = how.live ? { start } : { start, end: new Date(span.to * 1000).toISOString() };
     const { names } = await take(
-      api.GET('/api/v1/metrics/{server_id}/names', { params: { path, query: range }, signal }),
+      api.GET('/api/v1/metrics/{server_id}/names', {
+        params: { path, query: { ...range, start: namesFrom(span.from) } },
+        signal,
+      }),
     );
     this.names = names;
     this.#counters = new Set(names.filter((one) => one.kind === 'counter').map((one) => one.name));

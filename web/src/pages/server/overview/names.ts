@@ -18,6 +18,16 @@ const MOST = 24;
 /** Cores are drawn thin, and are few enough to be read together. */
 const MOST_CORES = 128;
 
+const MINUTE = 60;
+
+/**
+ * From when on the names of series are asked for, for a range that begins at a time in seconds. To the minute, so that the boot
+ * script, which asks before the program is here, has asked at the same address: src/boot/requests.ts.
+ */
+export function namesFrom(from: number): string {
+  return new Date(Math.floor(from / MINUTE) * MINUTE * 1000).toISOString();
+}
+
 /** `network_in:eth0` → `['network_in', 'eth0']`. */
 export function parts(name: string): [base: string, of: string] {
   const at = name.indexOf(':');
