@@ -25,8 +25,9 @@ COPY . .
 RUN cargo build --locked --profile dist -p signalbox --features signalbox/jemalloc && cargo build --locked --profile agent -p signalbox-agent \
     && cp target/agent/signalbox-agent target/dist/ && packaging/image-root target/dist /image
 
-# hadolint ignore=DL3006
-FROM ${PROGRAMS} AS programs
+# An image that has them is one of the machine that builds, also where it holds programs for another processor (scripts/dist).
+# hadolint ignore=DL3006,DL3029
+FROM --platform=$BUILDPLATFORM ${PROGRAMS} AS programs
 
 FROM scratch AS agent
 COPY --from=programs /image/agent /

@@ -1,7 +1,7 @@
 # The commands a person has to know. Everything builds with the committed Cargo.lock.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench docs openapi
+.PHONY: help run test check bench dist docs openapi
 
 # `make run RELEASE=1` takes longer to build and gives an optimised program.
 profile := $(if $(RELEASE),release,debug)
@@ -28,6 +28,9 @@ check: ## words, formatting, lints, links in the code's documentation, dependenc
 bench: ## build optimised and run the load generator
 	cargo build --workspace --features signalbox/jemalloc --locked --release
 	bench/run
+
+dist: ## build a release in target/dist-packages: programs, .deb, .rpm, images (KEY=FILE: signed; CPUS="x86_64 aarch64": only these)
+	scripts/dist $(if $(KEY),--key '$(KEY)') $(if $(CPUS),--cpus '$(CPUS)')
 
 docs: openapi ## write everything that is made from the code: what `make openapi` writes, and the reference's tables
 	SIGNALBOX_WRITE_DOCS=1 cargo test --workspace --locked --quiet --test reference

@@ -9,7 +9,7 @@ use super::calls;
 use super::shell::Simple;
 
 /// What a reader's machine brings: what these do with their arguments is not ours to check.
-const OTHERS: [&str; 29] = [
+const OTHERS: [&str; 32] = [
     "apt",
     "apt-get",
     "cat",
@@ -19,6 +19,7 @@ const OTHERS: [&str; 29] = [
     "cp",
     "createdb",
     "createuser",
+    "dnf",
     "echo",
     "export",
     "git",
@@ -33,7 +34,9 @@ const OTHERS: [&str; 29] = [
     "rm",
     "sed",
     "set",
+    "sha256sum",
     "sleep",
+    "ssh-keygen",
     "stty",
     "systemctl",
     "umask",
