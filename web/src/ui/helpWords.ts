@@ -24,6 +24,7 @@ export const helpWords: Record<HelpTopic, () => string> = {
   commands: m.commands,
   terminals: m.terminals,
   signing: m.signing,
+  waiting: m.waiting,
   logs: m.logs,
   noLogs: m.noLogs,
   quotas: m.quotas,

@@ -9,6 +9,7 @@ export * as alertList from '#messages/alertList';
 export * as alertWords from '#messages/alertWords';
 export * as alerts from '#messages/alerts';
 export * as allow from '#messages/allow';
+export * as approvals from '#messages/approvals';
 export * as app from '#messages/app';
 export * as annotations from '#messages/annotations';
 export * as audit from '#messages/audit';
