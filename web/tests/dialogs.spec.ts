@@ -124,6 +124,11 @@ const dialogs: Dialog[] = [
   },
   { name: 'a signature of what waits', path: '/run/APPROVAL', open: press(t.approvals.addAnother()) },
   { name: 'an end of what waits', path: '/run/APPROVAL', open: press(t.approvals.withdraw()) },
+  {
+    name: 'a deletion of a schedule',
+    path: '/run?view=schedules&schedule=SCHEDULE',
+    open: press(t.schedules.remove()),
+  },
   { name: 'how to become a signer', path: '/servers/SIGNED/settings', open: press(t.settings.beSigner()) },
   {
     name: 'a command that others sign, too',

@@ -90,6 +90,7 @@ function pageEntries(): Entry[] {
     page('/alerts?view=history', m.alertHistory(), 'history'),
     page('/run', app.bulkRun(), 'terminal'),
     { ...page('/run?view=waiting', m.waiting(), 'key'), ...noteOf(waiting.forMe) },
+    page('/run?view=schedules', m.schedules(), 'clock'),
     page('/wall', app.wall(), 'monitor'),
     page('/account', m.profile(), 'user'),
     page('/account/security', m.security(), 'lock'),
@@ -117,6 +118,7 @@ function actionEntries(means: Means): Entry[] {
   const action = (text: string, icon: IconName, act: () => void): Entry => ({ group: 'actions', text, icon, act });
   return [
     { group: 'actions', text: m.addServer(), icon: 'plus', href: '/servers/new', ...keysOf('/servers/new') },
+    { group: 'actions', text: m.addSchedule(), icon: 'clock', href: '/run?view=schedules&new=1' },
     action(m.themeSystem(), 'monitor', () => theme.choose('system')),
     action(m.themeLight(), 'sun', () => theme.choose('light')),
     action(m.themeDark(), 'moon', () => theme.choose('dark')),

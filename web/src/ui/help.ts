@@ -25,6 +25,7 @@ export const helpTopics = {
   terminals: 'guides/commands#terminals',
   signing: 'guides/signed-commands',
   waiting: 'guides/signed-commands#wait-for-more-signatures',
+  schedules: 'guides/schedules',
   logs: 'guides/logs',
   noLogs: 'operate/troubleshooting#the-systems-log-is-empty-or-refused',
   quotas: 'operate/limits#quotas-of-an-account',
@@ -58,7 +59,7 @@ const OF_PAGES: Record<string, HelpTopic> = {
 
 const OF_PARTS: Record<string, Record<string, HelpTopic>> = {
   alerts: { thresholds: 'thresholds', silences: 'silences' },
-  run: { waiting: 'waiting' },
+  run: { waiting: 'waiting', schedules: 'schedules' },
   account: {
     notifications: 'channels',
     silences: 'silences',

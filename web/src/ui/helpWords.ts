@@ -25,6 +25,7 @@ export const helpWords: Record<HelpTopic, () => string> = {
   terminals: m.terminals,
   signing: m.signing,
   waiting: m.waiting,
+  schedules: m.schedules,
   logs: m.logs,
   noLogs: m.noLogs,
   quotas: m.quotas,

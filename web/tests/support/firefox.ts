@@ -53,6 +53,7 @@ export const IN_FIREFOX: Record<string, string[]> = {
   ],
   notices: ['a new alert appears'],
   onboarding: ['from nothing to'],
+  schedules: ['missed runs'],
   session: [
     'a sign-in that has ended leads',
     'who is not signed in is led',

@@ -58,6 +58,14 @@ export const signedIn: Shown[] = [
   { path: '/run', ready: heading(t.run.earlier()) },
   { path: '/run?view=waiting', ready: button(t.approvals.addAnother()) },
   { path: '/run/APPROVAL', ready: heading(t.approvals.signatures()) },
+  { path: '/run?view=schedules', ready: (page) => page.getByRole('list', { name: t.schedules.list() }) },
+  { path: '/run?view=schedules&schedule=SCHEDULE', ready: heading(t.schedules.nextRuns()) },
+  { path: '/run?view=schedules&schedule=SCHEDULE&edit=1', ready: heading(t.schedules.preview()) },
+  { path: '/run?view=schedules&new=1', ready: heading(t.schedules.preview()) },
+  {
+    path: '/run?view=schedules&schedule=00000000-0000-4000-8000-000000000000',
+    ready: heading(t.schedules.gone()),
+  },
   { path: '/run/BATCH', ready: (page) => page.getByText(t.run.doneOf({ done: 1, total: 1 })) },
   { path: '/explore', ready: heading(t.explore.savedViews()) },
   { path: '/explore?s=cpu_percent,memory_used&range=1h', ready: (page) => page.getByRole('rowheader').first() },
@@ -116,7 +124,19 @@ export const open: Shown[] = [
   { path: '/help/reference/flags', ready: (page) => page.getByRole('heading', { level: 1 }) },
 ];
 
-const KINDS = ['SERVER', 'ALERT', 'APPROVAL', 'BATCH', 'LOG', 'VIEW', 'BOARD', 'AWAY', 'SHARED', 'SIGNED'] as const;
+const KINDS = [
+  'SERVER',
+  'ALERT',
+  'APPROVAL',
+  'BATCH',
+  'LOG',
+  'VIEW',
+  'BOARD',
+  'AWAY',
+  'SCHEDULE',
+  'SHARED',
+  'SIGNED',
+] as const;
 
 type Things = Record<(typeof KINDS)[number], string>;
 
@@ -133,6 +153,14 @@ async function make(site: Site, { account, server, logs }: Control): Promise<Thi
     enabled: true,
   });
   const batch = await create('/commands', { command: 'echo once', server_ids: [server.id] });
+  const schedule = await create('/schedules', {
+    name: 'Nightly backup of the databases in both data centres',
+    command: '/usr/local/bin/backup --all-databases --compress --to s3://backups-of-the-northern-data-centre/nightly',
+    server_ids: [server.id],
+    tag: 'lab',
+    cron: '30 2 * * MON-FRI',
+    time_zone: 'America/Argentina/Buenos_Aires',
+  });
   const view = await create('/views', {
     name: 'CPU of all servers in both data centres',
     description: 'The ten that are busiest.',
@@ -169,6 +197,7 @@ async function make(site: Site, { account, server, logs }: Control): Promise<Thi
     VIEW: view.id,
     BOARD: board.id,
     AWAY: away.id,
+    SCHEDULE: schedule.id,
     SHARED: await shareAll(site, account, server),
     ...(await waitForSignatures(site, account)),
   };

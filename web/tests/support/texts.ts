@@ -39,6 +39,7 @@ export * as overview from '#messages/overview';
 export * as palette from '#messages/palette';
 export * as pulse from '#messages/pulse';
 export * as run from '#messages/run';
+export * as schedules from '#messages/schedules';
 export * as security from '#messages/security';
 export * as server from '#messages/server';
 export * as serverAlerts from '#messages/serverAlerts';
