@@ -38,6 +38,7 @@ const NAMES = new Set(
     'web-1',
     'uptime',
     'apt-get -s upgrade | tail -1',
+    '/usr/local/bin/backup',
     '/var/log/nginx/access.log',
     'Ki Mi Gi Ti Pi'.split(' '),
   ].flat(),

@@ -122,6 +122,22 @@ const dialogs: Dialog[] = [
       await press(t.run.runOn({ count: 1 }))(page);
     },
   },
+  { name: 'a signature of what waits', path: '/run/APPROVAL', open: press(t.approvals.addAnother()) },
+  { name: 'an end of what waits', path: '/run/APPROVAL', open: press(t.approvals.withdraw()) },
+  {
+    name: 'a deletion of a schedule',
+    path: '/run?view=schedules&schedule=SCHEDULE',
+    open: press(t.schedules.remove()),
+  },
+  { name: 'how to become a signer', path: '/servers/SIGNED/settings', open: press(t.settings.beSigner()) },
+  {
+    name: 'a command that others sign, too',
+    path: '/servers/SIGNED/commands',
+    open: async (page) => {
+      await page.getByRole('textbox', { name: t.commands.command() }).fill('uptime');
+      await main(page).getByRole('button', { name: t.commands.run(), exact: true }).click();
+    },
+  },
   { name: 'a repeated bulk run', path: '/run/BATCH', open: press(t.run.again()) },
   {
     name: 'a result of a bulk run',

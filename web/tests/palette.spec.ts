@@ -122,7 +122,7 @@ test('"run on tag" opens a run with its servers picked', async ({ signedIn: page
   await page.keyboard.press('Enter');
 
   await expect(page).toHaveURL(/\/run\?tag=web$/);
-  await expect(page.getByRole('heading', { level: 1, name: t.run.title() })).toBeVisible();
+  await expect(page.getByRole('heading', { level: 1, name: t.run.head() })).toBeVisible();
 });
 
 test('on a server it offers the parts of that server, and from elsewhere those of the one that is named', async ({

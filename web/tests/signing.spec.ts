@@ -1,46 +1,15 @@
 // Servers that ask for signatures, with real agents: what is signed in the browser runs there, once, and nowhere else.
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import type { Locator, Page } from '@playwright/test';
 import { enter, expect, expectAccessible, FROM_A_SHELL, OF_COLOURS, test } from './support/test.ts';
 import { addAuthenticator, atLocalhost } from './support/authenticator.ts';
-import type { Site } from './support/site.ts';
+import { makeKey, sshKey } from './support/signing.ts';
 import { expectTargets } from './support/targets.ts';
 import * as t from './support/texts.ts';
 
 const dialogOf = (page: Page, title = t.signing.titleCommand()) => page.getByRole('dialog', { name: title });
 const signButton = (dialog: Locator, action = t.signing.signAndRun()) =>
   dialog.getByRole('button', { name: action, exact: true });
-
-/** Makes a passkey that signs, as a person does, and returns its line. */
-async function makeKey(page: Page): Promise<string> {
-  await page.getByRole('button', { name: t.signing.makeKey() }).click();
-  const dialog = page.getByRole('dialog', { name: t.signing.makeKey() });
-  await dialog.getByRole('button', { name: t.signing.make() }).click();
-  const line = await dialog.getByLabel(t.signing.keyLine()).innerText();
-  await dialog.getByRole('button', { name: t.signing.done() }).click();
-  return line;
-}
-
-/** A line for a key of OpenSSH, and what signs a file with it. */
-function sshKey(site: Site, name: string): { line: string; sign: (payload: string) => string } {
-  const directory = join(site.directory, site.unique('keys'));
-  mkdirSync(directory);
-  const file = join(directory, name);
-  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);
-  const sign = (payload: string) => {
-    const signed = join(directory, 'payload.json');
-    writeFileSync(signed, payload);
-    execFileSync('ssh-keygen', ['-q', '-Y', 'sign', '-f', file, '-n', 'signalbox-command-v1', signed], {
-      stdio: 'ignore',
-    });
-    const signature = readFileSync(`${signed}.sig`, 'utf8');
-    execFileSync('rm', [`${signed}.sig`]);
-    return signature;
-  };
-  return { line: `${name}@example.org ${readFileSync(`${file}.pub`, 'utf8').trim()}`, sign };
-}
 
 async function compose(page: Page, command: string): Promise<void> {
   await page.getByRole('textbox', { name: t.commands.command() }).fill(command);
@@ -71,13 +40,17 @@ test('a command is signed with a passkey in the browser and runs; one of a stran
   await expect(dialog.locator('[data-signed]')).toHaveText('echo "signed $((6 * 7))"');
   await expectAccessible(page);
   await expectTargets(page);
+  // The name that the agent has told stands there.
+  const name = dialog.getByLabel(t.signing.nameOf({ server: server.name }));
+  await expect(name).toHaveValue('db-main');
+  await name.fill('db-other');
   await signButton(dialog).click();
   await expect(dialog.getByRole('alert')).toContainText(t.signing.wrongServer());
   await expect(dialog.getByRole('alert')).toContainText(t.signing.wrongServerHelp());
   await expectAccessible(page);
   await page.emulateMedia({ colorScheme: 'dark' });
   await expectAccessible(page, ...OF_COLOURS);
-  await dialog.getByLabel(t.signing.nameOf({ server: server.name })).fill('db-main');
+  await name.fill('db-main');
   await signButton(dialog).click();
 
   // An agent that has just begun to keep its record takes nothing that was valid before: signed again it is.
@@ -136,7 +109,8 @@ test('one touch signs a batch for two servers, and neither runs it twice', async
   await page.getByRole('button', { name: t.signing.onlySigned({ count: 2 }) }).click();
   await page.getByRole('button', { name: t.run.runOn({ count: 2 }), exact: true }).click();
   const dialog = dialogOf(page);
-  for (const { name } of servers) await dialog.getByLabel(t.signing.nameOf({ server: name })).fill(`${name}-1`);
+  for (const { name } of servers)
+    await expect(dialog.getByLabel(t.signing.nameOf({ server: name }))).toHaveValue(`${name}-1`);
   await expectAccessible(page);
   await signButton(dialog).click();
 
@@ -154,7 +128,11 @@ test('one touch signs a batch for two servers, and neither runs it twice', async
   await expect(page.getByRole('alert')).toContainText(t.signing.wrongServer());
 });
 
-test('two people sign with SSH keys what the dialog shows', async ({ signedIn: page, account, site }) => {
+test('two people sign with SSH keys what the dialog shows, one after another', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
   const [ada, ben] = [sshKey(site, 'ada'), sshKey(site, 'ben')];
   const server = await site.server(account);
   site.keepsNoncesSince(server, Date.now() - 3_600_000);
@@ -175,14 +153,17 @@ test('two people sign with SSH keys what the dialog shows', async ({ signedIn: p
   const first = await payload();
   expect(await shown.textContent()).toBe(first);
   const field = dialog.getByLabel(t.signing.signature(), { exact: true });
+  await expect(dialog).toContainText(t.signing.othersLater());
+  await dialog.getByRole('checkbox', { name: t.signing.gatherHere() }).check();
+  await expect(dialog).toContainText(t.signing.othersHere());
+  const add = signButton(dialog, t.signing.addSignature());
   await field.fill('no signature');
-  await signButton(dialog).click();
+  await add.click();
   await expect(field).toHaveAccessibleDescription(new RegExp(t.signing.noSignature()));
   await expectAccessible(page);
 
   await field.fill(ada.sign(first));
-  await signButton(dialog).click();
-  await expect(dialog.getByRole('alert')).toContainText(t.signing.notEnough());
+  await add.click();
   await expect(dialog.getByText(t.signing.collected({ count: 1 }))).toBeVisible();
   expect(await payload()).toBe(first);
   await field.fill(ben.sign(first));

@@ -5,6 +5,7 @@ import * as m from '#messages/palette';
 import type { Server } from '../api/types';
 import { places } from '../frame/keys';
 import { refusal } from '../lib/access';
+import { waiting } from '../live/waiting.svelte';
 import { theme } from '../lib/theme.svelte';
 import { written } from '../pages/fleet/choice';
 import { lengthWords } from '../pages/alerts/silence';
@@ -71,6 +72,9 @@ function keysOf(href: string): Pick<Entry, 'keys'> {
   return key ? { keys: [app.keyGo(), key] } : {};
 }
 
+/** How many wait for the reader. */
+const noteOf = (count: number) => (count > 0 ? { note: m.forYou({ count }) } : {});
+
 function pageEntries(): Entry[] {
   const page = (href: string, text: string, icon: IconName): Entry => ({
     group: 'pages',
@@ -85,6 +89,8 @@ function pageEntries(): Entry[] {
     page('/alerts?view=thresholds', m.rules(), 'bell'),
     page('/alerts?view=history', m.alertHistory(), 'history'),
     page('/run', app.bulkRun(), 'terminal'),
+    { ...page('/run?view=waiting', m.waiting(), 'key'), ...noteOf(waiting.forMe) },
+    page('/run?view=schedules', m.schedules(), 'clock'),
     page('/wall', app.wall(), 'monitor'),
     page('/account', m.profile(), 'user'),
     page('/account/security', m.security(), 'lock'),
@@ -112,6 +118,7 @@ function actionEntries(means: Means): Entry[] {
   const action = (text: string, icon: IconName, act: () => void): Entry => ({ group: 'actions', text, icon, act });
   return [
     { group: 'actions', text: m.addServer(), icon: 'plus', href: '/servers/new', ...keysOf('/servers/new') },
+    { group: 'actions', text: m.addSchedule(), icon: 'clock', href: '/run?view=schedules&new=1' },
     action(m.themeSystem(), 'monitor', () => theme.choose('system')),
     action(m.themeLight(), 'sun', () => theme.choose('light')),
     action(m.themeDark(), 'moon', () => theme.choose('dark')),

@@ -6,9 +6,21 @@ import type { Deed, Signed } from './payload';
 export interface Order {
   deed: Deed;
   /** Where it is to run. */
-  servers: Pick<Server, 'id' | 'name'>[];
+  servers: Asker[];
   /** Whether it may be sent as it is: a policy may allow it without a signature. */
   mayBeUnsigned?: boolean;
+  /** Leaves it with the service until others have signed, where that is possible. */
+  wait?: (signed: Signed) => Promise<void>;
+}
+
+/** A server that asks for signatures, and what its agent has said of that. */
+export type Asker = Pick<Server, 'id' | 'name'> & {
+  agent?: { signing?: { name: string; approvals: number } | null } | null | undefined;
+};
+
+/** How many different people have to sign, as far as agents have said. They alone decide. */
+export function neededFor(servers: readonly Asker[]): number {
+  return Math.max(1, ...servers.map((server) => server.agent?.signing?.approvals ?? 1));
 }
 
 /** What agents have among their capabilities where their policies say `signed`. */

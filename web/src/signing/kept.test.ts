@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
 import { beforeEach, describe, expect, it } from 'vitest';
-import { forgetKey, keepKey, keepNames, keptKeys, keptNames } from './kept';
+import { forgetKey, keepKey, keepNames, keptKeys, keptNames, namesOf } from './kept';
 
 beforeEach(() => localStorage.clear());
 
@@ -15,6 +15,21 @@ describe('what a browser remembers of signing', () => {
     );
 
     expect(Object.fromEntries(keptNames())).toEqual({ one: 'web-9', two: 'web-2' });
+  });
+
+  it('goes before what the service says now of a name', () => {
+    const told = (id: string, name: string | null) => ({
+      id,
+      name: `server ${id}`,
+      agent: name === null ? null : { signing: { name, approvals: 1 } },
+    });
+    keepNames(new Map([['one', 'web-1']]));
+
+    expect(namesOf([told('one', 'db-1'), told('two', 'web-2'), told('three', null)])).toEqual([
+      'web-1',
+      'web-2',
+      'server three',
+    ]);
   });
 
   it('are the keys that were made here, until they are forgotten', () => {

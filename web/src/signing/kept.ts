@@ -1,6 +1,7 @@
 // What this browser remembers of signing: what servers are called by their policies, and which keys were made here. Neither is a
 // secret, and the service has neither.
 import { keep, kept } from '../text/kept';
+import type { Asker } from './ask';
 
 const NAMES = 'signing-names';
 const KEYS = 'signing-keys';
@@ -28,6 +29,12 @@ export function keptNames(): ReadonlyMap<string, string> {
   const found = read(NAMES);
   const pairs = typeof found === 'object' && found !== null ? Object.entries(found) : [];
   return new Map(pairs.filter((pair): pair is [string, string] => typeof pair[1] === 'string'));
+}
+
+/** What servers are probably called: as they were before, as their agents say, or as the service calls them. */
+export function namesOf(servers: readonly Asker[]): string[] {
+  const known = keptNames();
+  return servers.map((server) => known.get(server.id) ?? server.agent?.signing?.name ?? server.name);
 }
 
 export function keepNames(names: ReadonlyMap<string, string>): void {

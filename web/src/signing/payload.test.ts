@@ -1,12 +1,72 @@
 import { describe, expect, it } from 'vitest';
-import { inAddress, pastedSignatures, payloadOf, sha256, signedOf, spanFrom } from './payload';
+import { inAddress, isInput, pastedSignatures, payloadOf, readPayload, sha256, signedOf, spanFrom } from './payload';
 import { base64Url, fromBase64Url } from './base64';
 
 const NOW = Date.parse('2026-11-26T10:01:00Z');
 const TEN_MINUTES = { not_before: '2026-11-26T10:00:00.000Z', expires_at: '2026-11-26T10:10:00.000Z' };
 const NONCE = '4b1f8e0a6c2d4e7f9a3b5c7d9e1f2a4b';
 
+describe('the payload of somebody else', () => {
+  const written = {
+    v: 1,
+    servers: ['web-1'],
+    kind: 'command',
+    command: 'cat',
+    timeout_seconds: 60,
+    ...TEN_MINUTES,
+    nonce: NONCE,
+  };
+
+  it('of a command is read as it is', async () => {
+    const text = await payloadOf(
+      { kind: 'command', command: 'cat', stdin: 'abc', timeoutSeconds: 60 },
+      ['web-1'],
+      spanFrom(NOW, 10),
+    );
+    const read = readPayload(text);
+
+    expect(read).toMatchObject({
+      command: 'cat',
+      servers: ['web-1'],
+      timeoutSeconds: 60,
+      notBefore: TEN_MINUTES.not_before,
+      expiresAt: TEN_MINUTES.expires_at,
+    });
+    expect(await isInput('abc', read?.stdinHash ?? null)).toBe(true);
+    expect(await isInput('abd', read?.stdinHash ?? null)).toBe(false);
+    expect(await isInput(null, read?.stdinHash ?? null)).toBe(false);
+    expect(await isInput('abc', null)).toBe(false);
+    expect(await isInput(null, null)).toBe(true);
+  });
+
+  it('of anything else is not, so that nobody signs it unread', () => {
+    const wrong = [
+      { ...written, v: 2 },
+      { ...written, kind: 'terminal' },
+      { ...written, repeat: { cron: '* * * * *', time_zone: 'UTC' } },
+      { ...written, servers: 'web-1' },
+      { ...written, command: undefined },
+      { ...written, expires_at: 1 },
+    ];
+
+    expect(readPayload(JSON.stringify(written))?.command).toBe('cat');
+    expect([...wrong.map((one) => JSON.stringify(one)), '', '[]', '{'].map(readPayload)).toEqual(Array(9).fill(null));
+  });
+});
+
 describe('the payload', () => {
+  it('of what recurs says when, in UTC, and holds until its end', async () => {
+    const repeat = { cron: '0 3 * * *', until: null };
+    const deed = { kind: 'command', command: 'true', stdin: null, timeoutSeconds: 1, repeat } as const;
+    const text = await payloadOf(deed, ['web-1'], spanFrom(NOW, 30 * 24 * 60));
+
+    expect(JSON.parse(text)).toMatchObject({
+      repeat: { cron: '0 3 * * *', time_zone: 'UTC' },
+      not_before: '2026-11-26T10:00:00.000Z',
+      expires_at: '2026-12-26T10:00:00.000Z',
+    });
+  });
+
   it('of a command names its servers once each, its input by the hash, and its times', async () => {
     const deed = { kind: 'command', command: 'tee "ü"', stdin: 'abc', timeoutSeconds: 60 } as const;
 

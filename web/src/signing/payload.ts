@@ -3,12 +3,26 @@ import { base64, base64Url } from './base64';
 
 /** What is to be done, as the request has it. */
 export type Deed =
-  | { kind: 'command'; command: string; stdin: string | null; timeoutSeconds: number }
+  | { kind: 'command'; command: string; stdin: string | null; timeoutSeconds: number; repeat?: Repeat }
   | { kind: 'terminal'; timeoutSeconds: number }
   | { kind: 'container'; action: string };
 
+/** When a command recurs that is signed once for all times. */
+export interface Repeat {
+  /** In UTC: agents know no other zone. */
+  cron: string;
+  /** The end of the schedule, where it has one. */
+  until: string | null;
+}
+
 /** How long a signature holds, in minutes. The agents take a day at most. */
 export const VALIDITIES = [10, 60, 24 * 60] as const;
+
+/** The same of what recurs, for which they take 366 days. */
+export const LONG_VALIDITIES = [30, 90, 180, 365].map((days) => days * 24 * 60);
+
+/** What recurs ends so long after its signature at the latest. */
+export const MOST_RECURRING_MS = 366 * 24 * 60 * 60_000;
 
 /** Clocks differ: a signature holds from a minute ago on. */
 const EARLIER_MS = 60_000;
@@ -41,6 +55,7 @@ export async function payloadOf(deed: Deed, servers: readonly string[], span: Sp
             command: deed.command,
             ...(deed.stdin === null ? {} : { stdin_sha256: hexadecimal(await sha256(deed.stdin)) }),
             timeout_seconds: deed.timeoutSeconds,
+            ...(deed.repeat ? { repeat: { cron: deed.repeat.cron, time_zone: 'UTC' } } : {}),
           };
   const payload = {
     v: 1,
@@ -65,6 +80,49 @@ function hexadecimal(bytes: Uint8Array): string {
 export type Signature =
   | { type: 'sshsig'; signature: string }
   | { type: 'webauthn'; client_data_json: string; authenticator_data: string; signature: string };
+
+/** A payload that somebody else has written, as far as it can be read. */
+export interface Written {
+  command: string;
+  servers: string[];
+  stdinHash: string | null;
+  timeoutSeconds: number;
+  notBefore: string;
+  expiresAt: string;
+}
+
+/** Reads the payload of a command, to be shown before it is signed; null for anything else, which nobody should sign unread. */
+export function readPayload(text: string): Written | null {
+  const { v, kind, command, servers, repeat, ...rest } = parsed(text);
+  const { stdin_sha256: hash = null, timeout_seconds: seconds, not_before: from, expires_at: to } = rest;
+  const isRead =
+    v === 1 &&
+    kind === 'command' &&
+    repeat === undefined &&
+    typeof command === 'string' &&
+    Array.isArray(servers) &&
+    servers.every((name) => typeof name === 'string') &&
+    (hash === null || typeof hash === 'string') &&
+    typeof seconds === 'number' &&
+    typeof from === 'string' &&
+    typeof to === 'string';
+  if (!isRead) return null;
+  return { command, servers, stdinHash: hash, timeoutSeconds: seconds, notBefore: from, expiresAt: to };
+}
+
+/** Whether a standard input is the one that a payload means. */
+export async function isInput(stdin: string | null, hash: string | null): Promise<boolean> {
+  return hash === null ? stdin === null : stdin !== null && hexadecimal(await sha256(stdin)) === hash.toLowerCase();
+}
+
+function parsed(json: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
 
 /** What requests carry. */
 export interface Signed {

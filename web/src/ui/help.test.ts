@@ -15,6 +15,9 @@ test('the help begins with what is on the page', () => {
   expect(of('/alerts')).toBe('/help/guides/alerts#alerts');
   expect(of('/alerts/0197')).toBe('/help/guides/alerts#alerts');
   expect(of('/alerts?view=thresholds')).toBe('/help/guides/alerts#thresholds');
+  expect(of('/run')).toBe('/help/guides/commands');
+  expect(of('/run?view=waiting')).toBe('/help/guides/signed-commands#wait-for-more-signatures');
+  expect(of('/run?view=schedules')).toBe('/help/guides/schedules');
   expect(of('/account/notifications')).toBe('/help/guides/alerts#channels');
 });
 

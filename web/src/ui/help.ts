@@ -24,6 +24,8 @@ export const helpTopics = {
   commands: 'guides/commands',
   terminals: 'guides/commands#terminals',
   signing: 'guides/signed-commands',
+  waiting: 'guides/signed-commands#wait-for-more-signatures',
+  schedules: 'guides/schedules',
   logs: 'guides/logs',
   noLogs: 'operate/troubleshooting#the-systems-log-is-empty-or-refused',
   quotas: 'operate/limits#quotas-of-an-account',
@@ -57,6 +59,7 @@ const OF_PAGES: Record<string, HelpTopic> = {
 
 const OF_PARTS: Record<string, Record<string, HelpTopic>> = {
   alerts: { thresholds: 'thresholds', silences: 'silences' },
+  run: { waiting: 'waiting', schedules: 'schedules' },
   account: {
     notifications: 'channels',
     silences: 'silences',
@@ -82,7 +85,12 @@ const OF_PARTS: Record<string, Record<string, HelpTopic>> = {
 export function topicOf(path: string, query: URLSearchParams): HelpTopic {
   if (path === '/servers/new') return 'install';
   const [, page = '', second = '', third] = path.split('/');
-  const part = page === 'servers' ? second && (third ?? 'overview') : page === 'alerts' ? query.get('view') : second;
+  const part =
+    page === 'servers'
+      ? second && (third ?? 'overview')
+      : ['alerts', 'run'].includes(page)
+        ? query.get('view')
+        : second;
   return own(own(OF_PARTS, page) ?? {}, part ?? '') ?? own(OF_PAGES, page) ?? 'overview';
 }
 

@@ -24,6 +24,8 @@ export const helpWords: Record<HelpTopic, () => string> = {
   commands: m.commands,
   terminals: m.terminals,
   signing: m.signing,
+  waiting: m.waiting,
+  schedules: m.schedules,
   logs: m.logs,
   noLogs: m.noLogs,
   quotas: m.quotas,

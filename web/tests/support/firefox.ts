@@ -12,6 +12,7 @@ import { join } from 'node:path';
 export const IN_FIREFOX: Record<string, string[]> = {
   account: ['a channel is added, and', 'who silences alerts'],
   alerts: ['an agent that goes away', 'what is zoomed to'],
+  approvals: ['the signature of a colleague'],
   charts: ['charts continue on their own', 'the cursor is the same time'],
   'charts-time': [
     'the time at the cursor',
@@ -52,6 +53,7 @@ export const IN_FIREFOX: Record<string, string[]> = {
   ],
   notices: ['a new alert appears'],
   onboarding: ['from nothing to'],
+  schedules: ['missed runs'],
   session: [
     'a sign-in that has ended leads',
     'who is not signed in is led',

@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
+import { askForMore, serverOfTwo, sshKey } from './signing.ts';
 import type { Account, ManagedServer, Site } from './site.ts';
 import { enter, expect, type Control } from './test.ts';
 import * as t from './texts.ts';
@@ -55,6 +56,16 @@ export const signedIn: Shown[] = [
     ready: (page) => page.getByRole('button', { name: t.mix.search(), exact: true }),
   },
   { path: '/run', ready: heading(t.run.earlier()) },
+  { path: '/run?view=waiting', ready: button(t.approvals.addAnother()) },
+  { path: '/run/APPROVAL', ready: heading(t.approvals.signatures()) },
+  { path: '/run?view=schedules', ready: (page) => page.getByRole('list', { name: t.schedules.list() }) },
+  { path: '/run?view=schedules&schedule=SCHEDULE', ready: heading(t.schedules.nextRuns()) },
+  { path: '/run?view=schedules&schedule=SCHEDULE&edit=1', ready: heading(t.schedules.preview()) },
+  { path: '/run?view=schedules&new=1', ready: heading(t.schedules.preview()) },
+  {
+    path: '/run?view=schedules&schedule=00000000-0000-4000-8000-000000000000',
+    ready: heading(t.schedules.gone()),
+  },
   { path: '/run/BATCH', ready: (page) => page.getByText(t.run.doneOf({ done: 1, total: 1 })) },
   { path: '/explore', ready: heading(t.explore.savedViews()) },
   { path: '/explore?s=cpu_percent,memory_used&range=1h', ready: (page) => page.getByRole('rowheader').first() },
@@ -86,6 +97,7 @@ export const signedIn: Shown[] = [
   { path: '/servers/SHARED/alerts', ready: button(t.alertList.acknowledge()) },
   { path: '/servers/SHARED/keys', ready: button(t.keys.create()) },
   { path: '/servers/SHARED/settings', ready: button(t.settings.deleteServer()) },
+  { path: '/servers/SIGNED/settings', ready: heading(t.settings.whoSigns()) },
   ofServer('', canvas),
   ofServer('/containers', (page) => page.getByRole('searchbox')),
   ofServer('/logs?source=file&path=LOG', (page) => page.getByText(t.liveLog.live(), { exact: true })),
@@ -112,7 +124,21 @@ export const open: Shown[] = [
   { path: '/help/reference/flags', ready: (page) => page.getByRole('heading', { level: 1 }) },
 ];
 
-type Things = Record<'SERVER' | 'ALERT' | 'BATCH' | 'LOG' | 'VIEW' | 'BOARD' | 'AWAY' | 'SHARED', string>;
+const KINDS = [
+  'SERVER',
+  'ALERT',
+  'APPROVAL',
+  'BATCH',
+  'LOG',
+  'VIEW',
+  'BOARD',
+  'AWAY',
+  'SCHEDULE',
+  'SHARED',
+  'SIGNED',
+] as const;
+
+type Things = Record<(typeof KINDS)[number], string>;
 
 /** Something of everything, made once for an account. */
 const things = new Map<Control, Promise<Things>>();
@@ -127,6 +153,14 @@ async function make(site: Site, { account, server, logs }: Control): Promise<Thi
     enabled: true,
   });
   const batch = await create('/commands', { command: 'echo once', server_ids: [server.id] });
+  const schedule = await create('/schedules', {
+    name: 'Nightly backup of the databases in both data centres',
+    command: '/usr/local/bin/backup --all-databases --compress --to s3://backups-of-the-northern-data-centre/nightly',
+    server_ids: [server.id],
+    tag: 'lab',
+    cron: '30 2 * * MON-FRI',
+    time_zone: 'America/Argentina/Buenos_Aires',
+  });
   const view = await create('/views', {
     name: 'CPU of all servers in both data centres',
     description: 'The ten that are busiest.',
@@ -163,8 +197,19 @@ async function make(site: Site, { account, server, logs }: Control): Promise<Thi
     VIEW: view.id,
     BOARD: board.id,
     AWAY: away.id,
+    SCHEDULE: schedule.id,
     SHARED: await shareAll(site, account, server),
+    ...(await waitForSignatures(site, account)),
   };
+}
+
+/** A server that asks for two people, and a command that one of them has signed. */
+async function waitForSignatures(site: Site, account: Account): Promise<Pick<Things, 'APPROVAL' | 'SIGNED'>> {
+  const [ada, ben] = [sshKey(site, 'ada'), sshKey(site, 'ben')];
+  const server = await serverOfTwo(site, account, 'vault-of-the-northern-data-centre', [ada.line, ben.line]);
+  const command = 'systemctl restart payments-reconciliation-worker-blue.service && journalctl -u payments -n 20';
+  const { id } = await askForMore(site, account, server, ada, { command });
+  return { APPROVAL: id, SIGNED: server.id };
 }
 
 /** Shares a server with a team, and lets somebody share one of theirs, which is returned: what is disabled is on its pages. */
@@ -195,7 +240,7 @@ export async function address(path: string, site: Site, of: Control): Promise<st
   const making = things.get(of) ?? make(site, of);
   things.set(of, making);
   const made = await making;
-  return path.replace(/\b(SERVER|ALERT|BATCH|LOG|VIEW|BOARD|AWAY|SHARED)\b/g, (word) => made[word as keyof Things]);
+  return path.replace(new RegExp(`\\b(${KINDS.join('|')})\\b`, 'g'), (word) => made[word as keyof Things]);
 }
 
 /** Opens a page as somebody who has all that, and waits until it is whole. */

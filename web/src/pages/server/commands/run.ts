@@ -1,6 +1,7 @@
 import { api, take } from '../../../api/client';
 import type { Command, Server } from '../../../api/types';
 import { asksForSignatures, sendSigned } from '../../../signing/ask';
+import { letWait } from '../../../signing/wait';
 
 export interface Wanted {
   command: string;
@@ -17,6 +18,7 @@ export function runCommand(server: Server, { command, timeoutSeconds, stdin }: W
     deed: { kind: 'command', command, stdin, timeoutSeconds } as const,
     servers: [server],
     mayBeUnsigned: true,
+    wait: letWait({ server_ids: [server.id], command, timeout_seconds: timeoutSeconds, stdin }),
   };
   return sendSigned(order, asksForSignatures(server, 'commands_signed'), (signed) =>
     take(

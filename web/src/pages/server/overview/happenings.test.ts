@@ -98,6 +98,17 @@ it('a container that died with a fault is worse than one that ended', () => {
   expect(marksOfEvent({ kind: 'containers', at: 1 })).toEqual([]);
 });
 
+it('a schedule that failed is marked, with the way to its run', () => {
+  const kept = { id: 'e1', server_id: 's', at: '2026-11-21T21:20:01Z', kind: 'schedule_failed' };
+
+  expect(marksOfStored({ ...kept, detail: { name: 'Backup', batch_id: 'b1' } })[0]).toMatchObject({
+    kind: 'command',
+    tone: 'bad',
+    title: 'Schedule Backup failed',
+    href: '/run/b1',
+  });
+});
+
 it('what the service kept is marked, and a container as in its live event', () => {
   const kept = { id: 'e1', server_id: 's', at: '2026-11-21T21:20:01Z' };
   const detail = { action: 'die', name: 'web', exit_code: 137, timestamp: '2026-11-21T21:20:00Z' };

@@ -149,7 +149,7 @@ function written(event: StoredEvent): Mark[] {
   ];
 }
 
-const OTHERS: Record<string, (detail: StoredEvent['detail']) => Pick<Mark, 'kind' | 'tone' | 'title'>> = {
+const OTHERS: Record<string, (detail: StoredEvent['detail']) => Pick<Mark, 'kind' | 'tone' | 'title' | 'href'>> = {
   online: () => ({ kind: 'agent', tone: 'ok', title: m.agentConnected() }),
   offline: ({ reason }) => ({
     kind: 'agent',
@@ -179,6 +179,12 @@ const OTHERS: Record<string, (detail: StoredEvent['detail']) => Pick<Mark, 'kind
     title: is_off ? m.clockWrong() : m.clockRight(),
   }),
   conflict: () => ({ kind: 'agent', tone: 'bad', title: m.keyConflict() }),
+  schedule_failed: ({ name, batch_id }) => ({
+    kind: 'command',
+    tone: 'bad',
+    title: m.scheduleFailed({ name: text(name) }),
+    ...(typeof batch_id === 'string' ? { href: `/run/${encodeURIComponent(batch_id)}` } : {}),
+  }),
   dropped: ({ count }) => ({ kind: 'agent', tone: 'idle', title: m.eventsDropped({ count: String(count) }) }),
 };
 
