@@ -62,7 +62,10 @@ async fn a_grant_for_a_tag_of_the_enrolment_reaches_each_server() {
 
 #[actix_web::test]
 async fn grants_follow_the_rules_of_grants() {
-    let scene = Scene::start().await;
+    let service = TestService::start().await;
+    // Who sees every team.
+    service.register("administrator").await;
+    let scene = Scene::of(service).await;
     let bob = scene.service.register("bob").await;
     let team = scene.service.client.post("/teams").bearer(&bob.token).json(json!({"name": "ops"})).expect(201).await;
     let with = |grant: Value| scene.create(json!({"name": "x", "uses": 1, "grants": [grant]}));
