@@ -193,7 +193,7 @@ pub struct FreshEnrolmentOut {
     token: String,
 }
 
-/// The names of those to whom these enrolments grant something.
+/// The names of the users and teams in the grants of these enrolments.
 async fn names(store: &Store, enrolments: &[Enrolment]) -> Result<GrantNames, ApiError> {
     let (mut users, mut teams) = (Vec::new(), Vec::new());
     for grant in enrolments.iter().flat_map(|enrolment| &enrolment.terms.grants) {
@@ -320,7 +320,7 @@ fn not_found() -> ApiError {
 
 const UNKNOWN: &str = "there is no such user or team";
 
-/// A fault of whom one of the grants is for.
+/// A fault of the subject of one of the grants.
 fn faulty_subject(index: usize, kind: &str, msg: &str) -> ApiError {
     let grants = ValuePointerRef::Origin.push_key("grants");
     let grant = grants.push_index(index);

@@ -2,7 +2,7 @@
 //!
 //! One transaction takes a use, and makes the server, its key and its grants, or none of them. Transactions of one owner follow each
 //! other ([`lock_owner`]), on every instance, so that names are unique and quotas hold; the use is taken by a statement with a
-//! condition all the same, so that the last one is given out once whoever else writes the row.
+//! condition all the same, so that the last one is given out once, whatever else writes the row.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ const MAX_NAME: usize = 100;
 /// Characters that a number behind a name takes at most.
 const MAX_NUMBER: usize = 6;
 
-/// The port of a server that was not told: SSH's.
+/// The port of a server whose machine names none: SSH's.
 const PORT: u16 = 22;
 
 /// A machine that shows the token of an enrolment.
@@ -173,7 +173,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Gives the machine that lost its answer another key. Whoever has the earlier one has nothing any more.
+    /// Replaces the key of a machine that lost its answer. The earlier key opens nothing any more.
     async fn answer_again(
         &self,
         transaction: &impl ConnectionTrait,
