@@ -14,6 +14,10 @@ usage() {
 install.sh [OPTION VALUE]...
   --key KEY             the agent's key; others may see it among the processes: prefer SIGNALBOX_AGENT_KEY or
   --key-file FILE       a file that holds it
+  --enrol TOKEN         in place of a key: make this machine a server with the token of an enrolment; prefer
+                        SIGNALBOX_ENROLMENT_TOKEN or
+  --enrol-file FILE     a file that holds the token
+  --name NAME           the server's name, where it is not the host name; with an enrolment
   --commands on|off     may the service run commands on this server? (off)
   --docker off|read|control  what may it do with containers? (read; with commands or a terminal: off)
   --logs on|off         may it read the system's log, and the files of --log-path? (off)
@@ -33,6 +37,12 @@ die() {
   exit 1
 }
 
+# say SENTENCE: a note for the end.
+say() {
+  notes="$notes${notes:+
+}note: $1"
+}
+
 have() {
   command -v "$1" >/dev/null 2>&1
 }
@@ -40,7 +50,7 @@ have() {
 # --- The options. No value reaches a file unless it has the expected form.
 
 parse() {
-  key='' key_file='' url='' interval='' ca_file='' uninstall='' log_paths='' by_hand=''
+  key='' key_file='' token='' token_file='' asked_name='' url='' interval='' ca_file='' uninstall='' log_paths='' by_hand=''
   processes='' commands='' docker='' logs='' terminal=''
   while [ $# -gt 0 ]; do
     case $1 in
@@ -59,9 +69,9 @@ parse() {
         exit 0
         ;;
       --key | --key-file | --commands | --docker | --logs | --log-path | --terminal | --processes) ;;
-      --interval | --ca-file | --url) ;;
+      --interval | --ca-file | --url | --enrol | --enrol-file | --name) ;;
       -*) die "there is no option ${1%%[!a-z-]*}; --help lists those that there are" ;;
-      # It may be a key, so it is not repeated.
+      # It may be a key or a token, so it is not repeated.
       *) die "an argument belongs to no option; --help lists those that there are" ;;
     esac
     [ $# -ge 2 ] || die "$1 needs a value"
@@ -75,6 +85,9 @@ take() {
   case $1 in
     --key) key=$2 key_file='' ;;
     --key-file) key_file=$2 key='' ;;
+    --enrol) token=$2 token_file='' ;;
+    --enrol-file) token_file=$2 token='' ;;
+    --name) check_name "$2" && asked_name=$2 ;;
     --docker) one_of "$1" "$2" off read control && docker=$2 ;;
     --commands) one_of "$1" "$2" off on && commands=$2 ;;
     --logs) one_of "$1" "$2" off on && logs=$2 ;;
@@ -88,7 +101,7 @@ take() {
     *) die "there is no option ${1%%[!a-z-]*} with a value; --help lists those that there are" ;;
   esac
   case $1 in
-    --key | --key-file | --ca-file | --url) ;;
+    --key | --key-file | --ca-file | --url | --enrol | --enrol-file | --name) ;;
     *) by_hand="$by_hand $1 $2" ;;
   esac
 }
@@ -136,8 +149,46 @@ check_key() {
   die "this is no agent's key: one begins with sbk_ and has 64 characters"
 }
 
-# The key from any of its sources; none where one is in place already.
+check_token() {
+  case $1 in
+    *[!A-Za-z0-9_-]*) ;;
+    sbe_????????????????_*) if [ "${#1}" -eq 64 ]; then return 0; fi ;;
+  esac
+  die "this is no token of an enrolment: one begins with sbe_ and has 64 characters"
+}
+
+check_name() {
+  case $1 in
+    '' | [!A-Za-z0-9]* | *[!A-Za-z0-9._-]*) die "--name takes letters, digits and ._- only, the first a letter or a digit" ;;
+  esac
+}
+
+# The token of an enrolment from any of its sources; none where a key is in place already.
+find_token() {
+  if [ -n "$token_file" ]; then
+    token=$(cat -- "$token_file" 2>/dev/null) || die "--enrol-file $token_file cannot be read"
+    check_token "$token"
+  elif [ -n "$token" ]; then
+    check_token "$token"
+  elif [ -n "$environment_token" ]; then
+    token=$environment_token
+    check_token "$token"
+  fi
+  if [ -z "$token" ]; then
+    [ -z "$asked_name" ] || [ -f "$root$etc/key" ] || die "--name is for an enrolment: use --enrol, too"
+    return 0
+  fi
+  [ -z "$key$key_file$environment_key" ] || die "a key and the token of an enrolment are given: use one of them"
+  if [ -f "$root$etc/key" ]; then
+    token=''
+    say "this machine has a key already, so it was not enrolled again; --uninstall first makes it another server"
+  fi
+}
+
+# The key from any of its sources; none where one is in place already, or comes with the enrolment.
 find_key() {
+  find_token
+  if [ -n "$token" ]; then return 0; fi
   if [ -n "$key_file" ]; then
     key=$(cat -- "$key_file" 2>/dev/null) || die "--key-file $key_file cannot be read"
     check_key "$key"
@@ -147,7 +198,7 @@ find_key() {
     key=$environment_key
     check_key "$key"
   elif [ ! -f "$root$etc/key" ]; then
-    die "no key is given: use --key, --key-file or SIGNALBOX_AGENT_KEY"
+    die "no key is given: use --key, --key-file or SIGNALBOX_AGENT_KEY, or enrol this machine with --enrol"
   fi
 }
 
@@ -166,7 +217,7 @@ find_service() {
   check_url "$source_url"
   agent_url=$source_url
   # A key is for the service that created it: another service gets it only when the options name it.
-  if [ -z "$key" ] && [ -z "$url" ] && [ -n "$in_place" ]; then
+  if [ -z "$key$token" ] && [ -z "$url" ] && [ -n "$in_place" ]; then
     agent_url=$in_place
   fi
   if [ -z "$ca_file" ] && [ "$source_url" = "$in_place" ] && [ -f "$root$etc/ca.pem" ]; then
@@ -264,6 +315,90 @@ fetch() {
   die "cannot download $1${said:+: $said}; nothing was changed"
 }
 
+# --- The enrolment, once everything else is known to work.
+
+# enrol: makes this machine a server of the service, which answers with a key of its own.
+enrol() {
+  if [ -z "$token" ]; then return 0; fi
+  hostname=${asked_name:-$(uname -n)}
+  case $hostname in
+    '' | [!A-Za-z0-9]* | *[!A-Za-z0-9._-]*) die "the host name of this machine cannot name a server: give it a name with --name; nothing was changed" ;;
+  esac
+  find_request_id
+  printf '{"hostname":"%s","request_id":"%s"}' "$hostname" "$request_id" >"$stage/request"
+  for pause in 2 4 8 16 0; do
+    post "$source_url/api/v1/enrol"
+    case $status in
+      201) break ;;
+      # Nobody knows whether it was done: the same request again makes no second server.
+      '' | 000 | 429 | 5??) sleep "$pause" ;;
+      *)
+        forget_request_id
+        detail=$(sed -n -e 's/.*"detail":"\([^"]*\)".*/\1/p' -e 's/.*"msg":"\([^"]*\)".*/\1/p' "$stage/answer" | head -n 1)
+        die "the service did not enrol this machine (status $status)${detail:+: $detail}"
+        ;;
+    esac
+  done
+  if [ "$status" != 201 ]; then
+    said=$(tail -n 1 "$stage/said")
+    die "cannot enrol at $source_url${said:+: $said}; run this again, which makes no second server"
+  fi
+  key=$(sed -n 's/.*"key":"\(sbk_[A-Za-z0-9_-]*\)".*/\1/p' "$stage/answer")
+  check_key "$key"
+  server_name=$(sed -n 's/.*"name":"\([A-Za-z0-9._-]*\)".*/\1/p' "$stage/answer")
+  say "this machine is the server $server_name"
+  decode_policy
+}
+
+# find_request_id: the number of this machine's request, which is kept until there is a key.
+find_request_id() {
+  request_id=''
+  if [ -f "$root$request" ]; then request_id=$(cat "$root$request"); fi
+  case $request_id in
+    *[!0-9a-f]*) request_id='' ;;
+  esac
+  if [ "${#request_id}" -ne 32 ]; then
+    request_id=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+    [ "${#request_id}" -eq 32 ] || die "this machine gave no random number; nothing was changed"
+    mkdir -p "$root$etc" || die "cannot write to $root$etc"
+    chmod 0755 "$root$etc"
+    (umask 077 && printf '%s\n' "$request_id" >"$root$request") || die "cannot write $root$request"
+  fi
+}
+
+forget_request_id() {
+  rm -f "$root$request"
+  rmdir "$root$etc" 2>/dev/null || :
+}
+
+# post URL: sends the request with the token, which is in no list of processes. Sets the status, and leaves the answer beside it.
+post() {
+  : >"$stage/answer"
+  : >"$stage/said"
+  status=''
+  if have curl; then
+    status=$(printf 'header = "Authorization: Bearer %s"\n' "$token" | curl -K - -sS --globoff --connect-timeout 15 --max-time 60 \
+      ${ca_file:+--cacert "$ca_file"} -H 'Content-Type: application/json' --data-binary "@$stage/request" \
+      -o "$stage/answer" -w '%{http_code}' -- "$1" 2>"$stage/said") || status=''
+  elif wget --version 2>/dev/null | grep -q '^GNU Wget'; then
+    (umask 077 && printf 'header = Authorization: Bearer %s\nheader = Content-Type: application/json\n' "$token" >"$stage/wgetrc")
+    WGETRC=$stage/wgetrc wget -nv -S -t 1 -T 60 --content-on-error ${ca_file:+--ca-certificate="$ca_file"} \
+      --post-file "$stage/request" -O "$stage/answer" -- "$1" 2>"$stage/said" || :
+    rm -f "$stage/wgetrc"
+    status=$(sed -n 's|^ *HTTP/[0-9.]* \([0-9][0-9][0-9]\).*|\1|p' "$stage/said" | tail -n 1)
+  else
+    die "curl or GNU wget is needed to enrol: others show the token to everybody on this machine; nothing was changed"
+  fi
+}
+
+# decode_policy: the text of the policy, out of its JSON. The service lets no control characters in but these two.
+decode_policy() {
+  mark=$(printf '\001') tab=$(printf '\t')
+  sed -n 's/.*"policy":"\([^"\\]*\(\\.[^"\\]*\)*\)".*/\1/p' "$stage/answer" |
+    sed -e "s/\\\\\\\\/$mark/g" -e "s/\\\\t/$tab/g" -e 's/\\"/"/g' -e 's/\\n/\
+/g' -e "s/$mark/\\\\/g" >"$stage/enrolled.toml"
+}
+
 clean_up() {
   rm -rf "$stage"
   for file in $files; do
@@ -291,9 +426,14 @@ put() {
 }
 
 write_policy() {
-  policy=$stage/policy.toml note=''
+  policy=$stage/policy.toml
   if [ -f "$root$etc/policy.toml" ]; then
     cat "$root$etc/policy.toml" >"$policy"
+    if [ -s "$stage/enrolled.toml" ]; then
+      say "the policy in $etc/policy.toml stays as it was; that of the enrolment was not written"
+    fi
+  elif [ -s "$stage/enrolled.toml" ]; then
+    cat "$stage/enrolled.toml" >"$policy"
   else
     cat >"$policy" <<'END'
 # What the service may ask of this machine. The agent reads it at its start and cannot change it.
@@ -306,7 +446,7 @@ terminal = "off"
 END
     if [ -z "$docker" ] && runs_programs; then
       docker=off
-      note='containers are not shown: with Docker, commands and terminals could become root; --docker read allows it'
+      say 'containers are not shown: with Docker, commands and terminals could become root; --docker read allows it'
     fi
   fi
   for name in processes commands docker logs terminal; do
@@ -332,13 +472,15 @@ END
   docker=$(value_of "$policy" docker)
   docker=${docker:-read}
   if [ "$docker" != off ] && runs_programs; then
-    note='anyone who can use the Docker socket can become root, and so can commands and terminals; --docker off prevents it'
+    say 'anyone who can use the Docker socket can become root, and so can commands and terminals; --docker off prevents it'
   fi
 }
 
-# Whether the policy permits the service to run any command as the agent's user.
+# Whether the policy permits the service, some people or signers to run any command as the agent's user.
 runs_programs() {
-  [ "$commands" = on ] || [ "$terminal" = on ]
+  case ${commands:-off}:${terminal:-off} in
+    off:off) return 1 ;;
+  esac
 }
 
 write_environment() {
@@ -491,6 +633,7 @@ put_in_place() {
   for file in $prepared; do
     mv -f "$root$file.new" "$root$file"
   done
+  rm -f "$root$request"
 }
 
 start() {
@@ -585,12 +728,15 @@ main() {
   service_url='@SERVICE_URL@'
   # No program after this needs it.
   environment_key=${SIGNALBOX_AGENT_KEY:-}
-  unset SIGNALBOX_AGENT_KEY
+  environment_token=${SIGNALBOX_ENROLMENT_TOKEN:-}
+  unset SIGNALBOX_AGENT_KEY SIGNALBOX_ENROLMENT_TOKEN
+  notes=''
   user=signalbox-agent
   etc=/etc/signalbox-agent
   agent=/usr/local/bin/signalbox-agent
   unit=/etc/systemd/system/signalbox-agent.service
   stages=/usr/local/bin/.signalbox-agent
+  request=$etc/enrolment-request
   files="$agent $unit $etc/policy.toml $etc/agent.env $etc/ca.pem $etc/key"
   root=${SIGNALBOX_ROOT:-}
   case $root in
@@ -611,12 +757,13 @@ main() {
   umask 022
   lock
   download
+  enrol
   write_policy
   write_environment
   write_unit >"$stage/unit"
   make_user
   put_in_place
-  if [ -n "$note" ]; then echo "note: $note"; fi
+  if [ -n "$notes" ]; then printf '%s\n' "$notes"; fi
   join_groups
   start
 }

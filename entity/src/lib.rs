@@ -17,6 +17,8 @@ pub mod claim;
 pub mod clock;
 pub mod command;
 pub mod command_batch;
+pub mod enrolled_server;
+pub mod enrolment;
 pub mod external_identity;
 pub mod external_login;
 pub mod grant;

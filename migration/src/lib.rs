@@ -41,6 +41,7 @@ mod m20261128_000027_signed_commands;
 mod m20261128_000028_tokens;
 mod m20261128_000029_approvals;
 mod m20261128_000030_schedules;
+mod m20261128_000031_enrolments;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -82,6 +83,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261128_000028_tokens::Migration),
             Box::new(m20261128_000029_approvals::Migration),
             Box::new(m20261128_000030_schedules::Migration),
+            Box::new(m20261128_000031_enrolments::Migration),
         ]
     }
 }

@@ -12,8 +12,7 @@ use uuid::Uuid;
 use super::account::Accounts;
 use super::program_token::{self, TokenDigest};
 use super::token::{TokenError, TokenKind};
-use crate::networks;
-use crate::store::{Caller, Store, StoreError, TokenLimits};
+use crate::store::{Caller, Store, StoreError};
 
 /// Above this number of cached tokens, all are forgotten: each is one query.
 const MAX_VERIFIED: usize = 10_000;
@@ -140,7 +139,7 @@ impl Accounts {
         if limits.expires_at <= now {
             return Err(TokenError::Expired.into());
         }
-        if !is_within(&limits, address) {
+        if !is_within(&limits.networks, address) {
             return Err(BearerError::Network(address.to_owned()));
         }
         self.programs.note_use(id, address, now);
@@ -148,30 +147,20 @@ impl Accounts {
     }
 }
 
-/// Whether a token may be used from this address.
-fn is_within(limits: &TokenLimits, address: &str) -> bool {
-    let Ok(address) = address.parse() else { return limits.networks.is_empty() };
+/// Whether a token for these networks may be used from this address; any may if there are none.
+pub(super) fn is_within(networks: &[String], address: &str) -> bool {
+    let Ok(address) = address.parse() else { return networks.is_empty() };
     // Networks that this version cannot read contain nothing.
-    let networks: Vec<_> = limits.networks.iter().filter_map(|text| networks::network(text).ok()).collect();
-    limits.networks.is_empty() || networks::any_has(&networks, address)
+    let read: Vec<_> = networks.iter().filter_map(|text| crate::networks::network(text).ok()).collect();
+    networks.is_empty() || crate::networks::any_has(&read, address)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Rights, Role, TokenScope};
-
     #[test]
     fn a_token_is_bound_to_its_networks() {
-        let limits = |networks: &[&str]| TokenLimits {
-            id: Uuid::nil(),
-            name: "scraper".into(),
-            role: Role::Viewer,
-            rights: Rights::NONE,
-            scope: TokenScope::All,
-            networks: networks.iter().map(|network| (*network).to_owned()).collect(),
-            expires_at: Timestamp::default(),
-        };
+        let owned = |networks: &[&str]| networks.iter().map(|network| (*network).to_owned()).collect::<Vec<_>>();
 
         for (networks, address, expected) in [
             (&[][..], "192.0.2.1", true),
@@ -183,7 +172,7 @@ mod tests {
             (&["192.0.2.0/24"], "", false),
             (&["nonsense"], "192.0.2.1", false),
         ] {
-            assert_eq!(is_within(&limits(networks), address), expected, "{networks:?} {address}");
+            assert_eq!(is_within(&owned(networks), address), expected, "{networks:?} {address}");
         }
     }
 }

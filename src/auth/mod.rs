@@ -1,15 +1,16 @@
 //! Authentication and access rights.
 //!
 //! `password` and `token` have the cryptography, `logins` the active sign-ins, `api_key` the agents' keys, `program_token` the
-//! tokens of programs and `bearer` who calls with a token of either kind, `invitation` what lets people register, `oidc` sign-in
-//! at an identity provider; `machines` detects two machines with one key, and `access` is the only place that decides who may do
-//! what to which server. `totp`, `recovery` and `webauthn` verify second factors, `factors` decides who needs one, and `proof`
-//! what they prove.
+//! tokens of programs, `bearer` who calls with a token of either kind, `enrolment` the tokens of machines that become servers,
+//! `invitation` what lets people register, `oidc` sign-in at an identity provider; `machines` detects two machines with one key, and
+//! `access` is the only place that decides who may do what to which server. `totp`, `recovery` and `webauthn` verify second factors,
+//! `factors` decides who needs one, and `proof` what they prove.
 
 pub mod access;
 pub mod account;
 pub mod api_key;
 pub mod bearer;
+pub mod enrolment;
 pub mod factors;
 #[doc(hidden)]
 pub mod fuzzing;

@@ -36,8 +36,13 @@ pub struct Shown<'a> {
 
 /// A new token with 256 random bits after its public part.
 pub fn generate() -> Result<FreshToken, getrandom::Error> {
+    generate_marked(MARK)
+}
+
+/// A token of this form with another mark.
+pub(super) fn generate_marked(mark: &str) -> Result<FreshToken, getrandom::Error> {
     let public = u64::from_be_bytes(random::bytes::<8>()?);
-    let prefix = format!("{MARK}{public:0width$x}", width = PUBLIC_DIGITS);
+    let prefix = format!("{mark}{public:0width$x}", width = PUBLIC_DIGITS);
     let token = SecretString::from(format!("{prefix}_{}", BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<32>()?)));
     let digest = digest(token.expose_secret());
     Ok(FreshToken { token, prefix, digest })
@@ -50,8 +55,13 @@ pub fn is_marked(text: &str) -> bool {
 
 /// The parts of a token; none if it has not the form of one.
 pub fn read(text: &str) -> Option<Shown<'_>> {
-    let (prefix, secret) = text.split_at_checked(MARK.len() + PUBLIC_DIGITS)?;
-    let digits = prefix.strip_prefix(MARK)?;
+    read_marked(text, MARK)
+}
+
+/// The parts of a token with another mark.
+pub(super) fn read_marked<'a>(text: &'a str, mark: &str) -> Option<Shown<'a>> {
+    let (prefix, secret) = text.split_at_checked(mark.len() + PUBLIC_DIGITS)?;
+    let digits = prefix.strip_prefix(mark)?;
     let is_formed = digits.bytes().all(|byte| byte.is_ascii_hexdigit())
         && secret.starts_with('_')
         && secret.len() == SECRET_CHARACTERS + 1;

@@ -54,6 +54,10 @@ pub struct LimitArgs {
     #[arg(long, env = "SIGNALBOX_QUOTA_TOKENS", value_name = "N", help_heading = LIMITS,
           default_value_t = Quotas::default().tokens, value_parser = quota())]
     pub quota_tokens: u64,
+    /// Maximum number of enrolments of one account
+    #[arg(long, env = "SIGNALBOX_QUOTA_ENROLMENTS", value_name = "N", help_heading = LIMITS,
+          default_value_t = Quotas::default().enrolments, value_parser = quota())]
+    pub quota_enrolments: u64,
     /// Maximum number of batches of one account that run at the same time
     #[arg(long, env = "SIGNALBOX_QUOTA_BATCHES", value_name = "N", help_heading = LIMITS,
           default_value_t = Quotas::default().batches, value_parser = quota())]
@@ -78,6 +82,7 @@ impl LimitArgs {
             grants: self.quota_grants,
             teams: self.quota_teams,
             tokens: self.quota_tokens,
+            enrolments: self.quota_enrolments,
             batches: self.quota_batches,
             command_bytes: self.quota_command_storage.saturating_mul(MEGABYTE),
         }

@@ -4,6 +4,7 @@ mod identity;
 mod meaning;
 mod of_parts;
 mod quota;
+mod stored;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,10 +18,8 @@ use serde::Serialize;
 use signalbox_protocol::agent::RequestError;
 
 use super::extract::fault::{Fault, Faults};
-use crate::auth::access::AccessError;
 use crate::memory::OverBudget;
 use crate::shares::Full;
-use crate::store::{MAX_INVITATIONS, MAX_SCHEDULES, MAX_WAITING, StoreError};
 
 /// The longest text of an agent that an error contains, in bytes.
 const MAX_AGENT_DETAIL: usize = 1_000;
@@ -58,6 +57,7 @@ pub enum ErrorCode {
     PasswordLoginOff,
     SetupRequired,
     InvitationInvalid,
+    EnrolmentUsedUp,
     OriginNotAllowed,
     HostNotAllowed,
     NotFound,
@@ -71,7 +71,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for the OpenAPI document and its test.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 40] = [
         Self::AgentDisconnected,
         Self::AgentOffline,
         Self::AgentTimeout,
@@ -102,6 +102,7 @@ impl ErrorCode {
         Self::PasswordLoginOff,
         Self::SetupRequired,
         Self::InvitationInvalid,
+        Self::EnrolmentUsedUp,
         Self::OriginNotAllowed,
         Self::HostNotAllowed,
         Self::NotFound,
@@ -173,6 +174,11 @@ impl ErrorCode {
                 S::FORBIDDEN,
                 "invitation_invalid",
                 "This invitation was used, has expired, or is for another e-mail address; ask for a new one",
+            ),
+            Self::EnrolmentUsedUp => (
+                S::FORBIDDEN,
+                "enrolment_used_up",
+                "This enrolment has made all the servers that it allows; create another one",
             ),
             Self::OriginNotAllowed => {
                 (S::FORBIDDEN, "origin_not_allowed", "Requests from pages of this origin are not allowed")
@@ -321,67 +327,6 @@ impl Apiv2Errors for ApiError {
     fn update_error_definitions(_: &mut DefaultOperationRaw) {}
 
     fn update_definitions(_: &mut BTreeMap<String, DefaultSchemaRaw>) {}
-}
-
-impl From<StoreError> for ApiError {
-    fn from(error: StoreError) -> Self {
-        if error.is_busy() {
-            tracing::warn!(%error, "the database is unreachable or too busy");
-            return Self::code(ErrorCode::Busy);
-        }
-        match error {
-            StoreError::EmailTaken => Self::code(ErrorCode::EmailTaken),
-            StoreError::UsernameTaken => Self::code(ErrorCode::UsernameTaken),
-            StoreError::TeamNameTaken => {
-                Self::Refused { code: ErrorCode::BadRequest, detail: "This team name is taken".into() }
-            }
-            StoreError::RegistrationClosed => Self::code(ErrorCode::RegistrationClosed),
-            StoreError::InvitationInvalid => Self::code(ErrorCode::InvitationInvalid),
-            StoreError::TooManyInvitations => {
-                let detail = format!("{MAX_INVITATIONS} invitations are open: revoke one, or wait until one expires");
-                Self::Refused { code: ErrorCode::QuotaExceeded, detail: detail.into() }
-            }
-            StoreError::TooManySchedules => {
-                let detail = format!("You have {MAX_SCHEDULES} schedules: delete one");
-                Self::Refused { code: ErrorCode::QuotaExceeded, detail: detail.into() }
-            }
-            StoreError::TooManyApprovals => {
-                let detail = format!(
-                    "{MAX_WAITING} of your commands wait for signatures: withdraw one, or wait until one runs or expires"
-                );
-                Self::Refused { code: ErrorCode::QuotaExceeded, detail: detail.into() }
-            }
-            StoreError::NotAdministrator => Self::code(ErrorCode::Forbidden),
-            StoreError::LastAdministrator => Self::code(ErrorCode::LastAdmin),
-            StoreError::OwnsServers => Self::code(ErrorCode::OwnsServers),
-            StoreError::NoRecipient => Self::not_found("There is no account for the servers"),
-            StoreError::NoAccount => Self::code(ErrorCode::TokenRevoked),
-            StoreError::QuotaExceeded { quota, limit } => {
-                Self::Refused { code: ErrorCode::QuotaExceeded, detail: quota::exceeded(quota, limit).into() }
-            }
-            StoreError::MigrationBlocked | StoreError::Unreachable(_) => Self::code(ErrorCode::Busy),
-            StoreError::Database(_)
-            | StoreError::NotSqlite
-            | StoreError::BadScheme
-            | StoreError::BadUrl(_)
-            | StoreError::InMemory
-            | StoreError::NoFile(_)
-            | StoreError::CannotOpen { .. }
-            | StoreError::NoPermission(_)
-            | StoreError::Copy { .. } => Self::internal(error),
-        }
-    }
-}
-
-impl From<AccessError> for ApiError {
-    fn from(error: AccessError) -> Self {
-        match error {
-            AccessError::NotFound => Self::not_found("Server not found"),
-            AccessError::Forbidden => Self::code(ErrorCode::Forbidden),
-            AccessError::TokenNotAllowed => Self::code(ErrorCode::TokenNotAllowed),
-            AccessError::Store(error) => error.into(),
-        }
-    }
 }
 
 impl From<Full> for ApiError {

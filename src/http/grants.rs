@@ -26,6 +26,7 @@ use crate::effects;
 use crate::state::State;
 use crate::store::{Grant, GrantScope, GrantSubject, NewGrant};
 use out::GrantOut;
+pub use out::SubjectOut;
 
 /// The user or team that something is granted to: exactly one of the fields.
 #[derive(Debug, Deserr, Apiv2Schema)]
@@ -114,7 +115,7 @@ async fn scope_of(state: &State, caller: &Caller, scope: ScopeIn) -> Result<(Uui
 }
 
 /// The subject, and the field that names it.
-async fn subject_of(
+pub async fn subject_of(
     state: &State,
     caller: &Caller,
     subject: SubjectIn,

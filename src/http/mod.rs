@@ -10,6 +10,8 @@ mod client_address;
 mod commands;
 mod docker;
 mod docs;
+mod enrol;
+mod enrolments;
 pub mod error;
 pub mod extract;
 mod factors;
@@ -83,6 +85,8 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     alerts::routes,
     api_keys::routes,
     program_tokens::routes,
+    enrol::routes,
+    enrolments::routes,
     notifications::routes,
     audit::routes,
     invitations::routes,

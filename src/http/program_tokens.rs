@@ -38,7 +38,7 @@ const LONGEST_LIFE_MS: i64 = 366 * DAY_MS;
 /// More than anybody lists by hand, and few enough for a condition of a query. A tag is for more.
 const MAX_SERVERS: usize = 500;
 
-const MAX_NETWORKS: usize = 20;
+pub const MAX_NETWORKS: usize = 20;
 
 text_field!(
     /// A network, or a single address.

@@ -15,6 +15,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::audit_log::record_in;
+use super::enrolments::end_enrolments;
 use super::program_tokens::end_tokens;
 use super::server_filter::escape_like;
 use super::transfer::move_servers;
@@ -164,6 +165,7 @@ impl Store {
             if new.disabled_at.is_some() {
                 login::Entity::delete_many().filter(login::Column::UserId.eq(id)).exec(&transaction).await?;
                 end_tokens(&transaction, id).await?;
+                end_enrolments(&transaction, id).await?;
             }
             for action in actions(&old, &new) {
                 let entry = Entry::new(action, id, actor.clone()).target(id);

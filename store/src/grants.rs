@@ -149,6 +149,12 @@ impl Grant {
         }
     }
 
+    pub(super) async fn insert(&self, transaction: &impl ConnectionTrait) -> Result<(), StoreError> {
+        let row = self.row().into_active_model().reset_all();
+        grant::Entity::insert(row).exec_without_returning(transaction).await?;
+        Ok(())
+    }
+
     pub(super) fn entry(&self, action: &'static str, subject: Value, actor: Actor) -> Entry {
         let entry = Entry::new(action, self.owner_id, actor).target(self.id);
         let (role, rights) = (self.role.word(), self.rights.words());
@@ -185,8 +191,7 @@ impl Store {
             let transaction = self.write.begin().await?;
             self.expect_room(&transaction, new.giver_id, Quota::Grants).await?;
             let Some(subject) = subject_of(&transaction, grant.subject).await? else { return Ok(None) };
-            let row = grant.row().into_active_model().reset_all();
-            grant::Entity::insert(row).exec_without_returning(&transaction).await?;
+            grant.insert(&transaction).await?;
             record_in(&transaction, grant.entry(action::GRANT_CREATE, subject, actor.clone())).await?;
             transaction.commit().await?;
             Ok(Some(grant.clone()))
@@ -301,7 +306,10 @@ impl Store {
 }
 
 /// The subject for the audit log, which stays until the transaction ends; none when there is none any more.
-async fn subject_of(transaction: &impl ConnectionTrait, subject: GrantSubject) -> Result<Option<Value>, StoreError> {
+pub(super) async fn subject_of(
+    transaction: &impl ConnectionTrait,
+    subject: GrantSubject,
+) -> Result<Option<Value>, StoreError> {
     Ok(match subject {
         GrantSubject::User(id) => {
             let found = user::Entity::find_by_id(id).lock_shared().one(transaction).await?;

@@ -1,7 +1,7 @@
 //! The grants that an invitation has for the account that it makes.
 
-use entity::{grant, server};
-use sea_orm::{ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QuerySelect};
+use entity::server;
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QuerySelect};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
@@ -120,8 +120,7 @@ impl Store {
                 }
                 Err(error) => return Err(error),
             }
-            let row = grant.row().into_active_model().reset_all();
-            grant::Entity::insert(row).exec_without_returning(transaction).await?;
+            grant.insert(transaction).await?;
             let subject = json!({ "user": user.username, "user_id": user.id });
             record_in(transaction, grant.entry(action::GRANT_CREATE, subject, actor.clone())).await?;
         }

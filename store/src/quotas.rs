@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use entity::{
-    alert_threshold, api_key, command_batch, grant, notification_channel, program_token, server, server_tag, silence,
-    team, view,
+    alert_threshold, api_key, command_batch, enrolment, grant, notification_channel, program_token, server, server_tag,
+    silence, team, view,
 };
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, EntityTrait, JoinType, PaginatorTrait, QueryFilter, QuerySelect,
@@ -41,6 +41,8 @@ pub enum Quota {
     Teams,
     /// Tokens for programs.
     Tokens,
+    /// Enrolments.
+    Enrolments,
     /// Batches that have not ended.
     Batches,
     /// Bytes of commands and their output.
@@ -49,7 +51,7 @@ pub enum Quota {
 
 impl Quota {
     /// Every quota.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Servers,
         Self::ApiKeys,
         Self::Thresholds,
@@ -60,6 +62,7 @@ impl Quota {
         Self::Grants,
         Self::Teams,
         Self::Tokens,
+        Self::Enrolments,
         Self::Batches,
         Self::CommandStorage,
     ];
@@ -77,6 +80,7 @@ impl Quota {
             Self::Grants => "grants",
             Self::Teams => "teams",
             Self::Tokens => "tokens",
+            Self::Enrolments => "enrolments",
             Self::Batches => "batches",
             Self::CommandStorage => "command_bytes",
         }
@@ -106,6 +110,8 @@ pub struct Quotas {
     pub teams: u64,
     /// Tokens for programs.
     pub tokens: u64,
+    /// Enrolments.
+    pub enrolments: u64,
     /// Batches that have not ended.
     pub batches: u64,
     /// Bytes of commands and their output.
@@ -127,6 +133,7 @@ impl Default for Quotas {
             grants: 1_000,
             teams: 100,
             tokens: 100,
+            enrolments: 100,
             batches: 100,
             command_bytes: 1024 * 1024 * 1024,
         }
@@ -147,6 +154,7 @@ impl Quotas {
             Quota::Grants => self.grants,
             Quota::Teams => self.teams,
             Quota::Tokens => self.tokens,
+            Quota::Enrolments => self.enrolments,
             Quota::Batches => self.batches,
             Quota::CommandStorage => self.command_bytes,
         }
@@ -256,6 +264,9 @@ async fn count(connection: &impl ConnectionTrait, owner_id: Uuid, quota: Quota) 
         Quota::Tokens => {
             let owned = program_token::Entity::find().filter(program_token::Column::UserId.eq(owner_id));
             owned.count(connection).await?
+        }
+        Quota::Enrolments => {
+            enrolment::Entity::find().filter(enrolment::Column::OwnerId.eq(owner_id)).count(connection).await?
         }
         Quota::Batches => {
             let owned = command_batch::Entity::find().filter(command_batch::Column::OwnerId.eq(owner_id));

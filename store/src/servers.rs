@@ -64,40 +64,34 @@ impl Store {
     ///
     /// [`StoreError::QuotaExceeded`] when the account has too many, or would have too many evaluations.
     pub async fn create_server(&self, new: NewServer, actor: Actor) -> Result<Server, StoreError> {
-        let now = Millis::from(Timestamp::now());
-        let record = server::Model {
-            id: Uuid::now_v7(),
-            owner_id: new.owner_id,
-            search_text: search_text(&new.name, &new.host, &new.description),
-            name: new.name,
-            host: new.host,
-            port: new.port.into(),
-            description: new.description,
-            agent: None,
-            session_id: None,
-            instance_id: None,
-            session_epoch: 0,
-            last_seen_at: None,
-            series_dropped: 0,
-            created_at: now,
-            updated_at: now,
-        };
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            self.expect_room(&transaction, new.owner_id, Quota::Servers).await?;
-            let before = self.evaluations_before(&transaction, new.owner_id).await?;
-            let row = record.clone().into_active_model().reset_all();
-            server::Entity::insert(row).exec_without_returning(&transaction).await?;
-            insert_tags(&transaction, record.id, &new.tags).await?;
-            self.expect_few_evaluations(&transaction, before).await?;
-            let entry = Entry::new(action::SERVER_CREATE, record.owner_id, actor.clone())
-                .on_server_named(record.id, &record.name)
-                .detail(json!({ "host": record.host, "port": record.port }));
-            record_in(&transaction, entry).await?;
+            let record = self.create_server_in(&transaction, &new, &actor).await?;
             transaction.commit().await?;
-            Ok(Server { record: record.clone(), tags: new.tags.clone() })
+            Ok(Server { record, tags: new.tags.clone() })
         })
         .await
+    }
+
+    /// Inserts a server in this transaction.
+    pub(super) async fn create_server_in(
+        &self,
+        transaction: &impl ConnectionTrait,
+        new: &NewServer,
+        actor: &Actor,
+    ) -> Result<server::Model, StoreError> {
+        let record = row_of(new);
+        self.expect_room(transaction, new.owner_id, Quota::Servers).await?;
+        let before = self.evaluations_before(transaction, new.owner_id).await?;
+        let row = record.clone().into_active_model().reset_all();
+        server::Entity::insert(row).exec_without_returning(transaction).await?;
+        insert_tags(transaction, record.id, &new.tags).await?;
+        self.expect_few_evaluations(transaction, before).await?;
+        let entry = Entry::new(action::SERVER_CREATE, record.owner_id, actor.clone())
+            .on_server_named(record.id, &record.name)
+            .detail(json!({ "host": record.host, "port": record.port }));
+        record_in(transaction, entry).await?;
+        Ok(record)
     }
 
     /// Finds a server of an owner.
@@ -223,6 +217,27 @@ pub(super) fn recorded_status(has_session: bool, has_agent: bool) -> ServerStatu
         (true, _) => ServerStatus::Online,
         (false, true) => ServerStatus::Offline,
         (false, false) => ServerStatus::Pending,
+    }
+}
+
+fn row_of(new: &NewServer) -> server::Model {
+    let now = Millis::from(Timestamp::now());
+    server::Model {
+        id: Uuid::now_v7(),
+        owner_id: new.owner_id,
+        search_text: search_text(&new.name, &new.host, &new.description),
+        name: new.name.clone(),
+        host: new.host.clone(),
+        port: new.port.into(),
+        description: new.description.clone(),
+        agent: None,
+        session_id: None,
+        instance_id: None,
+        session_epoch: 0,
+        last_seen_at: None,
+        series_dropped: 0,
+        created_at: now,
+        updated_at: now,
     }
 }
 

@@ -1,5 +1,6 @@
 //! `/install` and `/install.sh`: an agent's installation from one's own service.
 
+mod enrol;
 mod line;
 mod programs;
 mod refusals;

@@ -24,6 +24,7 @@ mod database_refused;
 mod demo;
 mod docker_api;
 mod documents;
+mod enrolments;
 mod environment;
 mod errors;
 mod factors;

@@ -50,6 +50,7 @@ impl ErrorCode {
             | Self::LastAdmin
             | Self::OwnsServers
             | Self::InvitationInvalid
+            | Self::EnrolmentUsedUp
             | Self::RegistrationClosed
             | Self::SetupRequired
             | Self::OriginNotAllowed

@@ -17,6 +17,7 @@ pub(super) fn exceeded(quota: Quota, limit: u64) -> String {
         Quota::Grants => ("grants: end one", "grants"),
         Quota::Teams => ("teams: delete one", "teams"),
         Quota::Tokens => ("tokens: revoke one", "tokens"),
+        Quota::Enrolments => ("enrolments: revoke one", "enrolments"),
         Quota::Batches => ("running batches: wait for one, or cancel it", "batches"),
         Quota::CommandStorage => {
             ("bytes of commands that have not ended: wait for one, or cancel it", "command-storage")

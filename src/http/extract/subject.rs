@@ -51,7 +51,7 @@ pub trait Subject: Sized {
 /// The name of the security scheme in the OpenAPI document.
 pub const BEARER: &str = "bearer";
 
-pub(super) fn needs_token(op: &mut DefaultOperationRaw) {
+pub fn needs_token(op: &mut DefaultOperationRaw) {
     op.security.push([(BEARER.to_owned(), Vec::new())].into());
 }
 

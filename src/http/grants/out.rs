@@ -59,7 +59,7 @@ impl ScopeOut {
 }
 
 impl SubjectOut {
-    fn new(subject: GrantSubject, names: &GrantNames) -> Self {
+    pub fn new(subject: GrantSubject, names: &GrantNames) -> Self {
         let none = Self { user_id: None, username: None, team_id: None, team_name: None };
         match subject {
             GrantSubject::User(id) => Self { user_id: Some(Id(id)), username: names.users.get(&id).cloned(), ..none },

@@ -61,6 +61,7 @@ fn tags() -> Value {
         { "name": "Alerts", "description": "Thresholds, the alerts that they raise, and silences" },
         { "name": "API keys", "description": "The keys of agents" },
         { "name": "Tokens", "description": "Tokens for programs" },
+        { "name": "Enrolments", "description": "Tokens with which machines make themselves servers" },
         { "name": "Audit", "description": "Who did what, and when" },
         { "name": "Notifications", "description": "Channels for alerts, and the messages sent on them" },
         { "name": "WebSockets", "description": "Agents and live dashboards" },

@@ -81,6 +81,12 @@ pub mod action {
     pub const TOKEN_CREATE: &str = "token.create";
     /// A token of a program was revoked.
     pub const TOKEN_REVOKE: &str = "token.revoke";
+    /// An enrolment was created.
+    pub const ENROLMENT_CREATE: &str = "enrolment.create";
+    /// A machine made itself a server with an enrolment.
+    pub const ENROLMENT_USE: &str = "enrolment.use";
+    /// An enrolment was revoked.
+    pub const ENROLMENT_REVOKE: &str = "enrolment.revoke";
     /// A command ran on a server.
     pub const COMMAND_RUN: &str = "command.run";
     /// A command was cancelled.

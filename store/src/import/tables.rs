@@ -3,10 +3,11 @@
 
 use entity::{
     alert, alert_bucket, alert_count, alert_event, alert_threshold, api_key, approval, approval_server,
-    approval_signature, audit_entry, audit_head, claim, clock, command, command_batch, external_identity,
-    external_login, grant, history_block, history_journal, history_piece, invitation, login, logout_token,
-    notification, notification_channel, passkey, program_token, recovery_code, sample, schedule, schedule_run,
-    series_help, server, server_event, server_tag, silence, spent_challenge, team, team_member, totp, user, view,
+    approval_signature, audit_entry, audit_head, claim, clock, command, command_batch, enrolled_server, enrolment,
+    external_identity, external_login, grant, history_block, history_journal, history_piece, invitation, login,
+    logout_token, notification, notification_channel, passkey, program_token, recovery_code, sample, schedule,
+    schedule_run, series_help, server, server_event, server_tag, silence, spent_challenge, team, team_member, totp,
+    user, view,
 };
 use sea_orm::sea_query::ColumnType;
 use sea_orm::{ColumnTrait, EntityTrait, IdenStatic, Iterable, PrimaryKeyToColumn};
@@ -117,6 +118,7 @@ pub(super) fn all() -> Vec<Table> {
         Table::of::<claim::Entity>(Moved, SHORT),
         Table::of::<login::Entity>(Moved, SHORT),
         Table::of::<program_token::Entity>(Moved, SHORT),
+        Table::of::<enrolment::Entity>(Moved, LARGE),
         Table::of::<totp::Entity>(Moved, SHORT),
         Table::of::<recovery_code::Entity>(Moved, SHORT),
         Table::of::<passkey::Entity>(Moved, SHORT),
@@ -131,6 +133,7 @@ pub(super) fn all() -> Vec<Table> {
         Table::of::<team_member::Entity>(Moved, SHORT),
         Table::of::<grant::Entity>(Moved, SHORT),
         Table::of::<api_key::Entity>(Moved, SHORT),
+        Table::of::<enrolled_server::Entity>(Moved, SHORT),
         Table::of::<series_help::Entity>(Moved, SHORT),
         Table::of::<server_event::Entity>(Moved, SHORT),
         Table::of::<alert_threshold::Entity>(Moved, SHORT),

@@ -45,8 +45,9 @@ const OTHERS: [&str; 32] = [
 ];
 
 /// Variables of the environment that no flag has: of install.sh, of builds, of the tests and of the interface's development.
-const VARIABLES: [&str; 6] = [
+const VARIABLES: [&str; 7] = [
     "SIGNALBOX_AGENT_KEY",
+    "SIGNALBOX_ENROLMENT_TOKEN",
     "SIGNALBOX_ROOT",
     "SIGNALBOX_TOKEN",
     "SIGNALBOX_URL",

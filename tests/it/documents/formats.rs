@@ -83,7 +83,14 @@ fn of_json(document: &Value, line: &str) -> Result<(), String> {
     }
 }
 
-/// A configuration of Prometheus or Home Assistant, or a part of the compose file.
+/// Files of packaging of which documents show a part, by the line that begins it.
+const SHOWN: [(&str, &str); 3] = [
+    ("#cloud-config", "packaging/cloud-init/user-data.yaml"),
+    ("- name: Make the machines", "packaging/ansible/playbook.yaml"),
+    ("", "packaging/compose/compose.yaml"),
+];
+
+/// A configuration of Prometheus or Home Assistant, or a part of a file that is tested elsewhere.
 pub fn yaml(block: &Block) -> Vec<String> {
     if block.text.starts_with("rest:") {
         return home_assistant(&block.text);
@@ -91,10 +98,12 @@ pub fn yaml(block: &Block) -> Vec<String> {
     if block.text.starts_with("scrape_configs:") {
         return promtool(&block.text).err().into_iter().collect();
     }
-    let tried = read("packaging/compose/compose.yaml");
+    let shown = SHOWN.iter().find(|(beginning, _)| block.text.starts_with(beginning));
+    let (_, path) = shown.expect("every text begins with nothing");
+    let tried = read(path);
     let lines: Vec<&str> = tried.lines().map(str::trim).collect();
     let unknown = block.text.lines().map(str::trim).filter(|line| !lines.contains(line));
-    unknown.map(|line| format!("packaging/compose/compose.yaml, which the tests try, has no line `{line}`")).collect()
+    unknown.map(|line| format!("{path}, which the tests try, has no line `{line}`")).collect()
 }
 
 /// Sensors of Home Assistant: whether the service has the addresses and the fields that they read.

@@ -12,6 +12,7 @@ mod commands;
 mod conflict;
 mod crash;
 mod database_away;
+mod enrolments;
 mod factors;
 mod feeds;
 mod import;

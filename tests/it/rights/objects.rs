@@ -48,6 +48,7 @@ pub enum Object {
     Session,
     /// Of a program.
     Token,
+    Enrolment,
     /// An account.
     User,
     /// Of the administrator.
@@ -110,6 +111,7 @@ impl Scene {
             Object::SharedDashboard => self.by_owner("/dashboards", dashboard(name, "everyone")).await,
             Object::Session => self.session_of_owner().await,
             Object::Token => self.by_owner("/tokens", json!({"name": name, "scope": {"all": true}})).await,
+            Object::Enrolment => self.by_owner("/enrolments", json!({"name": name, "uses": 1})).await,
             Object::User => self.service.register(&name).await.id,
             Object::Invitation => {
                 let administrator = self.administrator.clone();

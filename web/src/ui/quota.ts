@@ -16,6 +16,7 @@ export const QUOTAS: Record<QuotaName, () => string> = {
   views: m.quotaViews,
   grants: m.quotaGrants,
   tokens: m.quotaTokens,
+  enrolments: m.quotaEnrolments,
   teams: m.quotaTeams,
   batches: m.quotaBatches,
   command_bytes: m.quotaCommandBytes,

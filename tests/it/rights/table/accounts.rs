@@ -25,6 +25,10 @@ pub fn own() -> Vec<Line> {
             .json(|_| json!({"name": "program", "scope": {"all": true}}))
             .answers(201),
         on("DELETE /api/v1/tokens/{id}", Needs::Mine).of(Object::Token),
+        on("GET /api/v1/enrolments", Needs::Myself),
+        on("POST /api/v1/enrolments", Needs::Myself).json(|_| json!({"name": "rack 4", "uses": 1})).answers(201),
+        on("GET /api/v1/enrolments/{id}", Needs::Mine).of(Object::Enrolment),
+        on("DELETE /api/v1/enrolments/{id}", Needs::Mine).of(Object::Enrolment),
         on("GET /api/v1/auth/sessions", Needs::Myself),
         on("DELETE /api/v1/auth/sessions/{id}", Needs::Mine).of(Object::Session),
         ends_session(on("POST /api/v1/auth/logout", Needs::Myself).json(|_| json!({}))),
@@ -73,6 +77,8 @@ pub fn public() -> Vec<Line> {
         on("POST /api/v1/auth/oidc/logout", Needs::Nothing)
             .form(|_| vec![("logout_token", "none".to_owned())])
             .answers(404),
+        // Takes the token of an enrolment, which nobody here has.
+        on("POST /api/v1/enrol", Needs::Nothing).json(|_| json!({"hostname": "web-1"})).answers(401),
         on("GET /api/v1/service", Needs::Nothing),
         // The key comes with the first message.
         on("GET /api/v1/agents/ws", Needs::Nothing),

@@ -32,6 +32,7 @@ export const GROUPS: { prefix: string; label: () => string }[] = [
   { prefix: 'server.', label: m.groupServer },
   { prefix: 'api_key.', label: m.groupKey },
   { prefix: 'token.', label: m.groupToken },
+  { prefix: 'enrolment.', label: m.groupEnrolment },
   { prefix: 'command.', label: m.groupCommand },
   { prefix: 'batch.', label: m.groupBatch },
   { prefix: 'approval.', label: m.groupApproval },
@@ -221,6 +222,12 @@ export function wordsOf(entry: AuditEntry): Words {
     case 'token': {
       const token = text(detail, 'name') ?? '';
       const did = [verb === 'create' ? m.createdToken({ token }) : m.revokedToken({ token })];
+      return withMore(did, text(detail, 'prefix'));
+    }
+    case 'enrolment': {
+      const enrolment = text(detail, 'name') ?? '';
+      if (verb === 'use') return { did: m.usedEnrolment({ enrolment, name }) };
+      const did = [verb === 'create' ? m.createdEnrolment({ enrolment }) : m.revokedEnrolment({ enrolment })];
       return withMore(did, text(detail, 'prefix'));
     }
     case 'command':
