@@ -98,4 +98,5 @@ mod prometheus;
 mod python_agent;
 mod real_agent;
 mod real_commands;
+mod recordings;
 mod registry_calls;
