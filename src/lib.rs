@@ -18,6 +18,7 @@
 //! - [`cluster`] connects several instances on one database; [`peer_server`] answers the other instances, and [`reconciler`]
 //!   compares what this instance holds with the database
 //! - [`docker`] asks agents about containers
+//! - [`recordings`] asks agents for what terminals have shown
 //! - [`ingest`] routes a sample to all its consumers, [`metrics`] stores it durably and reads it again;
 //!   [`signalbox_history`] has the formats
 //! - [`live`] asks agents for live samples while somebody watches their servers
@@ -69,6 +70,7 @@ pub mod periodic;
 pub mod presence;
 pub mod random;
 pub mod reconciler;
+pub mod recordings;
 pub mod registry;
 pub mod seal;
 pub mod shards;

@@ -55,7 +55,7 @@ pub struct Cli {
     /// Policy file (TOML), in place of the other flags of the policy
     #[arg(
         long, env = "SIGNALBOX_AGENT_POLICY", value_name = "FILE", help_heading = POLICY,
-        conflicts_with_all = ["processes", "commands", "docker", "docker_host", "logs", "log_path", "terminal"]
+        conflicts_with_all = ["processes", "commands", "docker", "docker_host", "logs", "log_path", "terminal", "record"]
     )]
     policy: Option<PathBuf>,
 
@@ -87,6 +87,10 @@ pub struct Cli {
     /// Whether the service may open a terminal on this server [default: off]
     #[arg(long, env = "SIGNALBOX_AGENT_TERMINAL", value_name = "off|on", help_heading = POLICY)]
     terminal: Option<Switch>,
+
+    /// Whether the agent records what terminals show, for those who may open terminals [default: off]
+    #[arg(long, env = "SIGNALBOX_AGENT_RECORD", value_name = "off|on", help_heading = POLICY)]
+    record: Option<Switch>,
 
     /// What to log to standard error
     #[arg(long, env = "SIGNALBOX_AGENT_LOG", value_name = "LEVEL", default_value = "info")]
@@ -201,6 +205,7 @@ impl Cli {
             logs: self.logs.unwrap_or_default(),
             log_paths: self.log_path.clone(),
             terminal: self.terminal.unwrap_or_default().into(),
+            record: self.record.unwrap_or_default(),
             ..Policy::default()
         })
     }

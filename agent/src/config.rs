@@ -32,6 +32,7 @@ pub struct Config {
     pub demands: Option<Arc<Demands>>,
     pub roots: Roots,
     pub limits: BufferLimits,
+    pub recordings: RecordingLimits,
     pub timing: Timing,
 }
 
@@ -186,6 +187,23 @@ impl Default for BufferLimits {
             disk_bytes_at_most: 512 << 20,
             memory_bytes: 1 << 20,
         }
+    }
+}
+
+/// The limits of the recordings of terminals.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordingLimits {
+    /// A terminal whose recording reaches this ends: a working day of a busy shell is some megabytes.
+    pub one_bytes: u64,
+    /// The most bytes of all recordings together. The oldest are removed.
+    pub all_bytes: u64,
+    /// The most recordings, because the agent holds a line about each in memory.
+    pub count: usize,
+}
+
+impl Default for RecordingLimits {
+    fn default() -> Self {
+        Self { one_bytes: 16 << 20, all_bytes: 256 << 20, count: 1_000 }
     }
 }
 

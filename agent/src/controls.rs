@@ -3,6 +3,7 @@
 use crate::commands::Commands;
 use crate::config::Config;
 use crate::live::Live;
+use crate::recordings::Recordings;
 use crate::signed::Gate;
 use crate::state::StateDir;
 use crate::terminal::Terminals;
@@ -11,15 +12,18 @@ use crate::terminal::Terminals;
 pub struct Controls {
     pub commands: Commands,
     pub terminals: Terminals,
+    pub recordings: Recordings,
     pub live: Live,
 }
 
 impl Controls {
     /// Adds what an earlier run of the agent left.
     pub fn open(config: &Config, state: Option<StateDir>, gate: Gate) -> Self {
+        let recordings = Recordings::open(config, state.clone());
         Self {
             commands: Commands::open(config, state, gate.clone()),
-            terminals: Terminals::new(config, gate),
+            terminals: Terminals::new(config, gate, recordings.clone()),
+            recordings,
             live: Live::new(config.live.shortest(config.interval)),
         }
     }

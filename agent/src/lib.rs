@@ -10,7 +10,8 @@
 //! of agents can run in one process.
 //!
 //! The machine's owner decides in [`policy`] what the service may do with the machine: [`commands`] runs shell commands,
-//! [`terminal`] opens terminals, [`requests`] answers questions. What they may do with a signature only, [`signed`] decides.
+//! [`terminal`] opens terminals, which [`recordings`] records, [`requests`] answers questions. What they may do with a signature
+//! only, [`signed`] decides.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("signalbox-agent reads Linux' /proc and /sys and runs on Linux only");
@@ -40,6 +41,7 @@ mod logs;
 pub mod policy;
 mod process;
 mod proxy;
+mod recordings;
 mod requests;
 mod sampler;
 pub mod secret_file;
@@ -56,7 +58,7 @@ mod wire;
 
 pub use catalog::Catalog;
 pub use collector::Machine;
-pub use config::{ApiKey, BufferLimits, Config, ConfigError, Interval, LiveSamples, Roots, Timing};
+pub use config::{ApiKey, BufferLimits, Config, ConfigError, Interval, LiveSamples, RecordingLimits, Roots, Timing};
 pub use exit::Exit;
 pub use proxy::Proxy;
 pub use source::Source;
@@ -132,6 +134,6 @@ async fn run_agent(
         () = sampler::sample_forever(source, &backlog, intervals, &controls.live) => Exit::Stopped,
         error = backlog.refused() => Exit::Misconfigured(error.to_string()),
     };
-    controls.commands.stop().await;
+    tokio::join!(controls.commands.stop(), controls.recordings.stop());
     exit
 }

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::docker::Docker;
 use crate::logs::Logs;
 use crate::policy::Policy;
+use crate::recordings::{RecordingRequest, Recordings};
 
 /// The most concurrent requests; more are refused, so that a faulty service cannot exhaust the machine.
 const MAX_RUNNING: usize = 16;
@@ -33,6 +34,7 @@ pub struct AgentMethods {
     pub policy: Policy,
     pub logs: Logs,
     pub docker: Docker,
+    pub recordings: Recordings,
 }
 
 impl Methods for AgentMethods {
@@ -41,7 +43,12 @@ impl Methods for AgentMethods {
             "agent.info" => serde_json::to_value(&self.info),
             "agent.policy" => serde_json::to_value(&self.policy),
             "logs.query" => return Some(self.logs.clone().query(params, by).boxed()),
-            _ => return self.docker.call(method, params, by),
+            _ => {
+                let of_recordings = RecordingRequest::of(method);
+                let answer =
+                    of_recordings.map(|request| self.recordings.clone().answer(request, params.clone(), by.clone()));
+                return answer.map(FutureExt::boxed).or_else(|| self.docker.call(method, params, by));
+            }
         };
         let result = result.map_err(|error| RequestError::new("agent_error", &error.to_string()));
         Some(std::future::ready(result).boxed())
@@ -113,7 +120,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::config::Roots;
+    use crate::config::{Config, Roots};
     use crate::policy::Switch;
 
     /// `wait` never ends, `echo` returns its parameters.
@@ -149,7 +156,9 @@ mod tests {
         let info = AgentInfo { version: "1".into(), ..AgentInfo::default() };
         let docker = Docker::new(&policy, crate::signed::Gate::default());
         let logs = Logs::new(policy.clone(), docker.clone(), Roots::default());
-        let methods = AgentMethods { info: info.clone(), policy, logs, docker };
+        let config = Config { policy: policy.clone(), ..Config::default() };
+        let recordings = Recordings::open(&config, None);
+        let methods = AgentMethods { info: info.clone(), policy, logs, docker, recordings };
         let mut requests = Requests::new(methods);
 
         assert_eq!(requests.start(request(1, "agent.info", None)), None);
@@ -160,7 +169,7 @@ mod tests {
         assert_eq!(told_info.into_outcome(), Ok(serde_json::to_value(info).unwrap()));
         let expected = json!({
             "processes": "on", "commands": "off", "docker": "read", "docker_host": null,
-            "logs": "on", "log_paths": ["/var/log"], "terminal": "off",
+            "logs": "on", "log_paths": ["/var/log"], "terminal": "off", "record": "off",
         });
         assert_eq!(told_policy.into_outcome(), Ok(expected));
     }

@@ -1,7 +1,9 @@
 //! The wire: exact JSON, and the same maps in MessagePack.
 
 use serde_json::json;
-use signalbox_protocol::agent::{AgentMessage, AuthResponse, LogLine, LogLines, LogsStart, Metrics, ServiceMessage};
+use signalbox_protocol::agent::{
+    AgentMessage, AuthResponse, ListRecordings, LogLine, LogLines, LogsStart, Metrics, ReadRecording, ServiceMessage,
+};
 use signalbox_protocol::frontend::FeedMessage;
 use signalbox_protocol::sample::Unread;
 use signalbox_protocol::series::{SeriesDescription, SeriesKind, Unit};
@@ -72,6 +74,33 @@ fn the_asker_of_a_request_has_this_form_or_is_absent() {
         panic!("a terminal")
     };
     assert_eq!(start.asker, None);
+}
+
+#[test]
+fn recordings_have_this_form_and_those_of_older_agents_are_read() {
+    let id = Uuid::nil();
+    let hash = "0".repeat(64);
+    let written = json!({"type": "terminal_recorded", "data": {
+        "stream_id": id, "by": "ada from ::1", "started_at": "2023-11-14T22:13:20.000Z", "seconds": 1.5, "bytes": 120,
+        "sha256": hash, "columns": 80, "rows": 24,
+    }});
+    let ack = json!({"type": "recorded_ack", "data": {"stream_id": id}});
+    let report: AgentMessage = serde_json::from_value(written.clone()).unwrap();
+    let answer: ServiceMessage = serde_json::from_value(ack.clone()).unwrap();
+
+    assert_eq!((json!(report), json!(answer)), (written.clone(), ack));
+    for encoding in [Encoding::Json, Encoding::MessagePack] {
+        assert_eq!(encoding.decode(&encoding.encode(&report).unwrap()).unwrap(), Decoded::Known(report.clone()));
+        assert_eq!(encoding.decode(&encoding.encode(&answer).unwrap()).unwrap(), Decoded::Known(answer.clone()));
+    }
+    let mut interrupted = written;
+    interrupted["data"]["interrupted"] = json!(true);
+    let report: AgentMessage = serde_json::from_value(interrupted.clone()).unwrap();
+    assert_eq!(json!(report), interrupted);
+    let list = json!({"limit": 10, "offset": 0, "asker": {"user": "ada"}});
+    assert_eq!(json!(serde_json::from_value::<ListRecordings>(list.clone()).unwrap()), list);
+    let read = json!({"recording_id": id, "offset": 7});
+    assert_eq!(json!(serde_json::from_value::<ReadRecording>(read.clone()).unwrap()), read);
 }
 
 #[test]

@@ -38,6 +38,7 @@ mod people_out;
 mod program_tokens;
 mod prometheus;
 mod quotas;
+mod recordings;
 mod refresh_cookie;
 mod reply;
 mod request_id;
@@ -80,6 +81,7 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     grants::routes,
     teams::routes,
     server_events::routes,
+    recordings::routes,
     commands::routes,
     docker::routes,
     alerts::routes,

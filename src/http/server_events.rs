@@ -217,6 +217,10 @@ impl Share {
 }
 
 impl Seconds {
+    pub fn of_seconds(seconds: f64) -> Self {
+        Self((seconds * 1_000.0).round() / 1_000.0)
+    }
+
     fn of(millis: i64) -> Self {
         Self(millis as f64 / 1_000.0)
     }

@@ -102,6 +102,7 @@ pub fn cost(message: &AgentMessage) -> u64 {
         | AgentMessage::CommandOutput(_)
         | AgentMessage::CommandResult(_)
         | AgentMessage::Response(_)
+        | AgentMessage::TerminalRecorded(_)
         | AgentMessage::Event(_) => 0,
     }
 }

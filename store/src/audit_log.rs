@@ -106,6 +106,15 @@ impl Store {
 /// Writes an entry as the last statement of a transaction.
 pub(super) async fn record_in(transaction: &impl ConnectionTrait, entry: Entry) -> Result<(), StoreError> {
     let place = advance(transaction, entry.server_id).await?;
+    insert(transaction, entry, place).await
+}
+
+/// Writes an entry at the position that [`advance`] gave it, as the last statement of the same transaction.
+pub(super) async fn insert(
+    transaction: &impl ConnectionTrait,
+    entry: Entry,
+    place: ChainPosition,
+) -> Result<(), StoreError> {
     let record = entry.into_record(place.seq, Timestamp::now(), place.server_name, &place.previous);
     let row = audit_entry::Model::from(record).into_active_model().reset_all();
     audit_entry::Entity::insert(row).exec_without_returning(transaction).await?;
@@ -113,7 +122,7 @@ pub(super) async fn record_in(transaction: &impl ConnectionTrait, entry: Entry) 
 }
 
 /// The position of the next entry.
-struct ChainPosition {
+pub(super) struct ChainPosition {
     seq: i64,
     /// The hash of the previous entry.
     previous: Vec<u8>,
@@ -123,7 +132,10 @@ struct ChainPosition {
 
 /// Increments the head. On PostgreSQL a second transaction waits here until the first one ends, and then sees the head that it
 /// left.
-async fn advance(transaction: &impl ConnectionTrait, server_id: Option<Uuid>) -> Result<ChainPosition, StoreError> {
+pub(super) async fn advance(
+    transaction: &impl ConnectionTrait,
+    server_id: Option<Uuid>,
+) -> Result<ChainPosition, StoreError> {
     let name = Query::select()
         .column(server::Column::Name)
         .from(server::Entity)

@@ -99,4 +99,5 @@ mod prometheus;
 mod python_agent;
 mod real_agent;
 mod real_commands;
+mod recordings;
 mod registry_calls;

@@ -131,6 +131,7 @@ impl Connector {
             policy: self.config.policy.clone(),
             logs: self.logs.clone(),
             docker: self.docker.clone(),
+            recordings: controls.recordings.clone(),
         };
         let began = Instant::now();
         let events = self.events.connect();

@@ -28,6 +28,7 @@ use crate::events::Connected;
 use crate::exit::Exit;
 use crate::live::Live;
 use crate::logs::Logs;
+use crate::recordings::{Recordings, ReportsUplink};
 use crate::requests::{AgentMethods, Requests};
 use crate::streams::Streams;
 use crate::suspend::{Clocks, SuspendWatch};
@@ -51,6 +52,8 @@ struct Session<'a> {
     commands: Commands,
     uplink: Uplink,
     terminals: OpenTerminals,
+    recordings: Recordings,
+    reports: ReportsUplink,
     live: &'a Live,
     outbox: mpsc::Sender<Message>,
     bulk: mpsc::Sender<Message>,
@@ -83,6 +86,8 @@ pub async fn serve(
         commands: controls.commands.clone(),
         uplink: Uplink::new(controls.commands.clone()),
         terminals: OpenTerminals::new(controls.terminals.clone()),
+        recordings: controls.recordings.clone(),
+        reports: controls.recordings.uplink(),
         live: &controls.live,
         outbox,
         bulk,
@@ -111,7 +116,9 @@ pub async fn serve(
             () = session.delivery.news() => Ok(()),
             sample = controls.live.taken() => session.show(sample),
             response = session.requests.answer() => session.send(&AgentMessage::Response(response)),
-            flowed = flow(&session.bulk, &mut session.streams, &mut session.uplink, &events) => flowed,
+            flowed = flow(
+                &session.bulk, &mut session.streams, &mut session.uplink, &mut session.reports, &events
+            ) => flowed,
             () = watchdog.is_well_founded(session.delivery.waiting_since()) => {
                 Err(Ended::Unacknowledged(timing.unacknowledged))
             }
@@ -206,6 +213,10 @@ impl Session<'_> {
                 self.terminals.resize(stream_id, size);
                 Ok(())
             }
+            ServiceMessage::RecordedAck { stream_id } => {
+                self.recordings.noted(stream_id);
+                Ok(())
+            }
             ServiceMessage::Credit { stream_id, bytes } => {
                 self.streams.credit(stream_id, bytes);
                 Ok(())
@@ -237,11 +248,12 @@ impl Session<'_> {
     }
 }
 
-/// Moves one message of a stream, or an event, to the writer, when that has room.
+/// Moves one message of a stream, a report or an event to the writer, when that has room.
 async fn flow(
     bulk: &mpsc::Sender<Message>,
     streams: &mut Streams,
     uplink: &mut Uplink,
+    reports: &mut ReportsUplink,
     events: &Connected,
 ) -> Result<(), Ended> {
     let Ok(place) = bulk.reserve().await else { return Err(Ended::Unread) };
@@ -249,6 +261,7 @@ async fn flow(
         event = events.next() => AgentMessage::Event(event),
         message = streams.next() => message,
         message = uplink.next() => message,
+        message = reports.next() => message,
     };
     let message = wire::ENCODING.encode(&message).map_err(|error| Ended::Broken(error.to_string()))?;
     place.send(Message::Binary(message));

@@ -31,6 +31,8 @@ pub struct Policy {
     pub log_paths: Vec<PathBuf>,
     /// May the service open an interactive terminal here?
     pub terminal: Permit<Switch>,
+    /// Does the agent record what terminals show, and may the service read it?
+    pub record: Switch,
     /// What those who sign commands call this server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -55,6 +57,7 @@ impl Default for Policy {
             logs: Switch::default(),
             log_paths: Vec::new(),
             terminal: Permit::default(),
+            record: Switch::default(),
             name: None,
             signers: None,
             approvals: None,
@@ -173,7 +176,8 @@ impl Policy {
         let docker = (docker >= DockerAccess::Read).then_some("docker");
         let commands = (commands != Switch::Off).then_some("commands");
         let terminal = (terminal != Switch::Off).then_some("terminal");
-        let permitted = [processes, docker, docker_control, commands, logs, terminal];
+        let recordings = (self.record == Switch::On).then_some("recordings");
+        let permitted = [processes, docker, docker_control, commands, logs, terminal, recordings];
         let signed = [signed_docker, signed_commands, signed_terminal];
         let allowed = permitted.into_iter().chain(signed).flatten();
         ["metrics"].into_iter().chain(allowed).map(str::to_owned).collect()
@@ -200,6 +204,7 @@ mod tests {
             logs: Switch::Off,
             log_paths: Vec::new(),
             terminal: Switch::Off.into(),
+            record: Switch::Off,
             ..Policy::default()
         };
 
@@ -217,6 +222,7 @@ mod tests {
             logs = "on"
             log_paths = ["/var/log/nginx", "/srv/app.log"]
             terminal = "on"
+            record = "on"
         "#;
 
         let expected = Policy {
@@ -227,6 +233,7 @@ mod tests {
             logs: Switch::On,
             log_paths: vec!["/var/log/nginx".into(), "/srv/app.log".into()],
             terminal: Switch::On.into(),
+            record: Switch::On,
             ..Policy::default()
         };
         assert_eq!(Policy::parse(text), Ok(expected));
@@ -247,8 +254,10 @@ mod tests {
     #[test]
     fn an_enabled_feature_is_a_capability() {
         let policy = Policy { commands: Switch::On.into(), terminal: Switch::On.into(), ..Policy::default() };
+        let recorded = Policy { record: Switch::On, ..policy.clone() };
 
         assert_eq!(policy.capabilities(), ["metrics", "processes", "docker", "commands", "terminal"]);
+        assert_eq!(recorded.capabilities(), ["metrics", "processes", "docker", "commands", "terminal", "recordings"]);
     }
 
     #[test]

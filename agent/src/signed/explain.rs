@@ -118,6 +118,9 @@ fn lines(policy: &Policy, demands: Option<&Demands>) -> Vec<String> {
             }
         },
     ];
+    if policy.record == Switch::On {
+        lines.insert(3, RECORDINGS.to_owned());
+    }
     lines.extend(demands.map(signatures).into_iter().flatten());
     let names_people =
         policy.commands.people.is_some() || policy.terminal.people.is_some() || policy.docker.people.is_some();
@@ -132,6 +135,10 @@ fn lines(policy: &Policy, demands: Option<&Demands>) -> Vec<String> {
     }
     lines
 }
+
+/// What is recorded, where it is, and who can read it.
+const RECORDINGS: &str = "Recordings: each terminal is recorded in `recordings` of the agent's state directory (with install.sh \
+    /var/lib/signalbox-agent/recordings): what it shows, never what is typed. Read them, without a signature.";
 
 /// What a permission means, and to which people it is limited.
 fn for_people(permit: &Permit<Switch>, meaning: fn(Switch) -> &'static str) -> String {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pty_process::Size;
-use pty_process::blocking::Command;
+use pty_process::blocking::{Command, Pts};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use signalbox_protocol::agent::{AgentMessage, RequestError, TerminalOutput, TerminalSize};
@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::login::Login;
 use super::pty::Pty;
 use crate::process::{Group, is_alive};
+use crate::recordings::{RecordError, Recording};
 use crate::streams::StreamPort;
 use crate::text::Decoder;
 
@@ -30,7 +31,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Hangs up when it is dropped before its shell has ended.
 #[derive(Debug)]
 pub struct Console {
-    /// None once the shell has ended, or was left to end.
+    /// None before the shell has started, and once it has ended or was left to end.
     shell: Option<Group>,
     pub pty: Arc<Pty>,
     proc: PathBuf,
@@ -38,28 +39,37 @@ pub struct Console {
     place: Option<OwnedSemaphorePermit>,
 }
 
+/// The shell's side of a terminal in which no shell runs yet.
+pub struct Vacant(Pts);
+
 impl Console {
+    /// A terminal without a shell. What is typed waits for it.
     pub fn open(
-        login: &Login,
         size: TerminalSize,
         proc: PathBuf,
         place: OwnedSemaphorePermit,
-    ) -> Result<Self, pty_process::Error> {
+    ) -> Result<(Self, Vacant), pty_process::Error> {
         let (pty, pts) = pty_process::blocking::open()?;
         // Before the shell reads it.
         pty.resize(Size::new(size.rows, size.columns))?;
         let pty = Arc::new(Pty::new(pty.into())?);
-        let command = Command::from(login.command()).arg0(login.arg0());
-        let shell = Group::start(|| command.spawn(pts).map_err(std::io::Error::other))?;
-        Ok(Self { shell: Some(shell), pty, proc, place: Some(place) })
+        Ok((Self { shell: None, pty, proc, place: Some(place) }, Vacant(pts)))
     }
 
-    /// Sends output until the shell ends. Returns its exit code.
-    pub async fn run(mut self, port: StreamPort) -> Result<Value, RequestError> {
+    /// Starts the shell.
+    pub fn start(&mut self, login: &Login, Vacant(pts): Vacant) -> std::io::Result<()> {
+        let command = Command::from(login.command()).arg0(login.arg0());
+        self.shell = Some(Group::start(|| command.spawn(pts).map_err(std::io::Error::other))?);
+        Ok(())
+    }
+
+    /// Sends output until the shell ends, after it was recorded, if it is. Returns the exit code.
+    pub async fn run(mut self, port: StreamPort, recording: Option<Recording>) -> Result<Value, RequestError> {
         let Some(shell) = self.shell.as_mut() else { return Ok(Value::Null) };
+        let output = Output { port, recording };
         tokio::select! {
             biased;
-            shown = show(&self.pty, shell, &port) => shown?,
+            shown = show(&self.pty, shell, &output) => shown?,
             () = self.pty.type_out() => {
                 return Err(RequestError::new("input_overflow", "the program does not read what is typed"));
             }
@@ -74,7 +84,7 @@ impl Console {
 }
 
 /// Sends the terminal's output, as far as there is credit, until the shell has ended and everything was sent.
-async fn show(pty: &Pty, shell: &mut Group, port: &StreamPort) -> Result<(), RequestError> {
+async fn show(pty: &Pty, shell: &mut Group, output: &Output) -> Result<(), RequestError> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut decoder = Decoder::default();
     let mut last: Option<usize> = None;
@@ -88,6 +98,10 @@ async fn show(pty: &Pty, shell: &mut Group, port: &StreamPort) -> Result<(), Req
                     last = Some(0);
                     continue;
                 }
+                size = pty.resized() => {
+                    output.resized(size).await?;
+                    continue;
+                }
                 read = pty.read(&mut buffer) => read,
             },
         };
@@ -96,17 +110,41 @@ async fn show(pty: &Pty, shell: &mut Group, port: &StreamPort) -> Result<(), Req
             break;
         }
         last = last.map(|bytes| bytes + length);
-        send(port, decoder.decode(buffer.get(..length).unwrap_or_default())).await?;
+        output.send(decoder.decode(buffer.get(..length).unwrap_or_default())).await?;
     }
-    send(port, decoder.finish().unwrap_or_default().to_owned()).await
+    output.send(decoder.finish().unwrap_or_default().to_owned()).await
 }
 
-async fn send(port: &StreamPort, data: String) -> Result<(), RequestError> {
-    if data.is_empty() {
-        return Ok(());
+/// Where output goes.
+struct Output {
+    port: StreamPort,
+    recording: Option<Recording>,
+}
+
+impl Output {
+    /// Records output, and then sends it: nothing is shown that is not recorded.
+    async fn send(&self, data: String) -> Result<(), RequestError> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        if let Some(recording) = &self.recording {
+            recording.output(&data).await.map_err(unrecorded)?;
+        }
+        let (cost, stream_id) = (data.len() as u64, self.port.stream_id);
+        self.port.send(cost, AgentMessage::TerminalOutput(TerminalOutput { stream_id, data })).await
     }
-    let cost = data.len() as u64;
-    port.send(cost, AgentMessage::TerminalOutput(TerminalOutput { stream_id: port.stream_id, data })).await
+
+    async fn resized(&self, size: TerminalSize) -> Result<(), RequestError> {
+        match &self.recording {
+            Some(recording) => recording.resized(size).await.map_err(unrecorded),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a terminal whose recording cannot continue has ended.
+fn unrecorded(error: RecordError) -> RequestError {
+    error.of_terminal("the terminal was closed, because it cannot be recorded any longer")
 }
 
 fn exit_code(status: std::process::ExitStatus) -> i32 {

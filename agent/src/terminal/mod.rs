@@ -9,20 +9,21 @@ mod login;
 mod pty;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use serde_json::Value;
 use signalbox_protocol::agent::{RequestError, Response, TerminalSize, TerminalStart};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::config::{Config, Roots};
 use crate::policy::{Permit, Switch};
+use crate::recordings::Recordings;
 use crate::signed::{Asked, Gate};
-use crate::streams::Streams;
-use console::Console;
+use crate::streams::{StreamPort, Streams};
+use console::{Console, Vacant};
 use login::Login;
 use pty::Pty;
 
@@ -36,16 +37,26 @@ pub struct Terminals {
     gate: Gate,
     roots: Arc<Roots>,
     places: Arc<Semaphore>,
+    recordings: Recordings,
+}
+
+/// A terminal that is permitted, and in which no shell runs yet.
+struct Permitted {
+    console: Console,
+    vacant: Vacant,
+    size: TerminalSize,
+    /// The time for which it may stay open.
+    limit: Option<Duration>,
 }
 
 impl Terminals {
-    pub fn new(config: &Config, gate: Gate) -> Self {
-        let places = Arc::new(Semaphore::new(MAX_OPEN));
-        Self { policy: config.policy.terminal.clone(), gate, roots: Arc::new(config.roots.clone()), places }
+    pub fn new(config: &Config, gate: Gate, recordings: Recordings) -> Self {
+        let (policy, roots) = (config.policy.terminal.clone(), Arc::new(config.roots.clone()));
+        Self { policy, gate, roots, places: Arc::new(Semaphore::new(MAX_OPEN)), recordings }
     }
 
-    /// Opens a terminal. Also returns the time for which it may stay open.
-    fn open(&self, start: &TerminalStart) -> Result<(Console, Option<Duration>), RequestError> {
+    /// Opens a terminal without a shell, if it is permitted.
+    fn open(&self, start: &TerminalStart) -> Result<Permitted, RequestError> {
         if self.policy.grade == Switch::Off {
             return Err(RequestError::new("agent_refused", "this agent opens no terminals"));
         }
@@ -53,8 +64,10 @@ impl Terminals {
         let place = self.places.clone().try_acquire_owned();
         let place =
             place.map_err(|_| RequestError::new("agent_busy", "the agent has as many terminals open as it may"))?;
-        let limit = self.permit(start)?;
-        self.console(start.size, place).map(|console| (console, limit))
+        let (limit, size) = (self.permit(start)?, start.size);
+        let opened = Console::open(size, self.roots.proc.clone(), place);
+        let (console, vacant) = opened.map_err(|error| unopened(&error))?;
+        Ok(Permitted { console, vacant, size, limit })
     }
 
     /// The only check: no terminal is opened unless the machine's owner has permitted it, for any caller.
@@ -69,11 +82,21 @@ impl Terminals {
         }
     }
 
-    fn console(&self, size: TerminalSize, place: OwnedSemaphorePermit) -> Result<Console, RequestError> {
-        let proc: PathBuf = self.roots.proc.clone();
-        Console::open(&Login::current(&self.roots.etc), size, proc, place)
-            .map_err(|error| RequestError::new("agent_error", &format!("cannot open a terminal: {error}")))
+    /// Runs a shell in a terminal until it ends. The recording begins first: without it, there is no shell.
+    async fn run(self, terminal: Permitted, port: StreamPort, by: String) -> Result<Value, RequestError> {
+        let Permitted { mut console, vacant, size, limit } = terminal;
+        let recording = self.recordings.begin(port.stream_id, size, &by).await;
+        let recording =
+            recording.map_err(|error| error.of_terminal("no terminal was opened, because it cannot be recorded"))?;
+        console.start(&Login::current(&self.roots.etc), vacant).map_err(|error| unopened(&error))?;
+        let Some(limit) = limit else { return console.run(port, recording).await };
+        let over = || Err(RequestError::new("agent_refused", "the terminal was signed for this long only"));
+        timeout(limit, console.run(port, recording)).await.unwrap_or_else(|_| over())
     }
+}
+
+fn unopened(error: &dyn std::error::Error) -> RequestError {
+    RequestError::new("agent_error", &format!("cannot open a terminal: {error}"))
 }
 
 /// The terminals of one connection. They hang up when its streams end.
@@ -92,20 +115,24 @@ impl OpenTerminals {
         let opened = self.terminals.open(&start);
         let TerminalStart { stream_id, credit, by, .. } = start;
         let by = by.unwrap_or_default();
-        let (console, limit) = match opened {
-            Ok(opened) => opened,
+        let terminal = match opened {
+            Ok(terminal) => terminal,
             Err(refusal) => {
                 tracing::warn!(stream.id = %stream_id, by, reason = refusal.detail, "refused a terminal");
                 return Some(Response::new(stream_id, Err(refusal)));
             }
         };
         self.open.retain(|_, pty| pty.strong_count() > 0);
-        let pty = Arc::downgrade(&console.pty);
+        let pty = Arc::downgrade(&terminal.console.pty);
+        let (terminals, opener) = (self.terminals.clone(), by.clone());
         let refusal = streams.start(stream_id, credit, |port| async move {
-            let _ended = LogEnd(stream_id);
-            let Some(limit) = limit else { return console.run(port).await };
-            let over = || Err(RequestError::new("agent_refused", "the terminal was signed for this long only"));
-            timeout(limit, console.run(port)).await.unwrap_or_else(|_| over())
+            let end = LogEnd(stream_id);
+            let ended = terminals.run(terminal, port, opener).await;
+            if let Err(error) = &ended {
+                tracing::warn!(stream.id = %stream_id, reason = error.detail, "a terminal ends early");
+            }
+            drop(end);
+            ended
         });
         if refusal.is_none() {
             tracing::info!(stream.id = %stream_id, by, "opened a terminal");

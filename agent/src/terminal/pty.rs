@@ -20,6 +20,9 @@ pub struct Pty {
     typed: Mutex<Typed>,
     /// There is new input.
     key: Notify,
+    /// The newest size that nobody has taken.
+    size: Mutex<Option<TerminalSize>>,
+    resized: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -36,7 +39,13 @@ impl Pty {
     )]
     pub fn new(fd: OwnedFd) -> io::Result<Self> {
         fcntl_setfl(&fd, fcntl_getfl(&fd)? | OFlags::NONBLOCK)?;
-        Ok(Self { fd: AsyncFd::new(fd)?, typed: Mutex::default(), key: Notify::new() })
+        Ok(Self {
+            fd: AsyncFd::new(fd)?,
+            typed: Mutex::default(),
+            key: Notify::new(),
+            size: Mutex::default(),
+            resized: Notify::new(),
+        })
     }
 
     /// Queues input. It never waits.
@@ -55,6 +64,20 @@ impl Pty {
     pub fn resize(&self, size: TerminalSize) {
         if let Err(error) = tcsetwinsize(&self.fd, winsize(size)) {
             tracing::debug!(%error, "cannot change the size of a terminal");
+            return;
+        }
+        *self.size.lock() = Some(size);
+        self.resized.notify_one();
+    }
+
+    /// Resolves with the newest size once there is one. A call that is dropped has taken nothing.
+    pub async fn resized(&self) -> TerminalSize {
+        loop {
+            let resized = self.resized.notified();
+            if let Some(size) = self.size.lock().take() {
+                return size;
+            }
+            resized.await;
         }
     }
 

@@ -46,6 +46,7 @@ async fn help_explains_every_flag_and_never_shows_the_key() {
         "logs",
         "log-path",
         "terminal",
+        "record",
         "log",
         "log-format",
     ];
@@ -114,7 +115,7 @@ async fn a_bad_value_ends_the_program_with_one_clear_line() {
             vec!["--key", "k", "--policy", &policy],
             format!(
                 "policy file {policy}: line 1: unknown field `comands`, expected one of `processes`, `commands`, \
-                 `docker`, `docker_host`, `logs`, `log_paths`, `terminal`, `name`, `signers`, `approvals`, `allow`"
+                 `docker`, `docker_host`, `logs`, `log_paths`, `terminal`, `record`, `name`, `signers`, `approvals`, `allow`"
             ),
         ),
         (

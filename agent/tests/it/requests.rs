@@ -36,6 +36,7 @@ async fn an_agent_answers_what_it_is_and_what_it_allows() {
     let policy = json!({
         "processes": "on", "commands": "off", "docker": "read", "docker_host": null, "logs": "off", "log_paths": [],
         "terminal": "off",
+        "record": "off",
     });
     assert_eq!(told_policy, Response::new(Uuid::from_u128(2), Ok(policy)));
     assert_eq!(agent.stop().await, Exit::Stopped);

@@ -43,6 +43,23 @@ async fn check_policy_says_what_anybody_can_do() {
 }
 
 #[tokio::test]
+async fn check_policy_says_that_terminals_are_recorded_and_where() {
+    let policy = "commands = \"signed\"\nterminal = \"on\"\n";
+    let host = Host::stopped(policy).await;
+    let recording = Host::stopped(&format!("{policy}record = \"on\"\n")).await;
+
+    let (_, silent) = host.tool(&["check-policy"]).await;
+    let (code, said) = recording.tool(&["check-policy"]).await;
+
+    assert_eq!(code, Some(0), "{said}");
+    let expected = "Terminal: open one, as the user of the agent.\nRecordings: each terminal is recorded in `recordings` of the \
+                    agent's state directory (with install.sh /var/lib/signalbox-agent/recordings): what it shows, never what is \
+                    typed. Read them, without a signature.\n";
+    assert!(said.contains(expected), "{said}");
+    assert!(!silent.contains("record"), "{silent}");
+}
+
+#[tokio::test]
 async fn check_policy_says_that_a_list_of_people_is_no_proof() {
     let policy = "commands = \"signed\"\ndocker = [\"team:ops\"]\nterminal = [\"ada\", \"team:ops\"]\n";
     let host = Host::stopped(policy).await;

@@ -66,7 +66,7 @@ pub struct AgentInfo {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub machine_id: String,
     /// What the agent's own policy permits: any of `metrics`, `processes`, `docker`, `docker_control`, `commands`, `logs`,
-    /// `terminal`.
+    /// `terminal`, `recordings`.
     #[serde(default)]
     pub capabilities: Vec<String>,
     /// What the owner's policy asks of those who sign; none where nothing needs a signature, and from older agents. It is for

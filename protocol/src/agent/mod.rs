@@ -8,6 +8,7 @@
 mod asker;
 mod auth;
 mod command;
+mod recording;
 mod request;
 mod stream;
 
@@ -18,6 +19,10 @@ use uuid::Uuid;
 pub use asker::Asker;
 pub use auth::{AgentInfo, Auth, AuthResponse, SigningInfo};
 pub use command::{CommandOutput, CommandResult, CommandStatus, Execute, Stream};
+pub use recording::{
+    LIST_RECORDINGS, ListRecordings, MAX_RECORDING_PIECE, MAX_RECORDINGS_LISTED, READ_RECORDING, ReadRecording,
+    RecordingPiece, RecordingsListed, TerminalRecorded,
+};
 pub use request::{Request, RequestError, Response};
 pub use stream::{LogLine, LogLines, LogsStart, TerminalOutput, TerminalSize, TerminalStart};
 
@@ -57,6 +62,8 @@ pub enum AgentMessage {
     LogLines(LogLines),
     /// Output of a terminal that the service opened.
     TerminalOutput(TerminalOutput),
+    /// A terminal was recorded and has ended. The agent repeats it until the service acknowledges it.
+    TerminalRecorded(TerminalRecorded),
     /// Something that happened on the machine.
     Event(Event),
 }
@@ -72,6 +79,7 @@ impl Message for AgentMessage {
         "response",
         "log_lines",
         "terminal_output",
+        "terminal_recorded",
         "event",
     ];
 }
@@ -151,6 +159,11 @@ pub enum ServiceMessage {
         /// How many bytes more.
         bytes: u64,
     },
+    /// The service has noted the recording of this terminal, so the agent need not report it again.
+    RecordedAck {
+        /// The terminal.
+        stream_id: Uuid,
+    },
 }
 
 impl Message for ServiceMessage {
@@ -170,6 +183,7 @@ impl Message for ServiceMessage {
         "terminal_resize",
         "terminal_stop",
         "credit",
+        "recorded_ack",
     ];
 }
 

@@ -35,7 +35,7 @@ use fault::{Faults, Part};
 pub use proof::{Fresh, Recent, Unproved, check_change_of_ways_in, check_recent};
 pub use subject::{
     Anyone, CallerAt, IdPath, Manage, NoPath, OnServer, Own, Respond, See, ServerIdPath, ServerPath, SignedIn, Subject,
-    UseCommands, UseContainers, UseLogs, bearer_token, find_caller, identify, needs_token,
+    UseCommands, UseContainers, UseLogs, UseTerminal, bearer_token, find_caller, identify, needs_token,
 };
 
 use super::error::ApiError;

@@ -191,6 +191,10 @@ pub struct UseCommands;
 #[derive(Debug, Clone, Copy)]
 pub struct UseLogs;
 
+/// Opens terminals on it, and reads what others showed.
+#[derive(Debug, Clone, Copy)]
+pub struct UseTerminal;
+
 /// Writes notes about it.
 #[derive(Debug, Clone, Copy)]
 pub struct Respond;
@@ -217,6 +221,10 @@ impl ServerAction for UseCommands {
 
 impl ServerAction for UseLogs {
     const ACTION: Action = Action::Use(Right::Logs);
+}
+
+impl ServerAction for UseTerminal {
+    const ACTION: Action = Action::Use(Right::Terminal);
 }
 
 impl ServerAction for Respond {

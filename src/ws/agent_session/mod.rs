@@ -6,6 +6,7 @@ mod dropped;
 mod events;
 mod live;
 mod outgoing;
+mod recordings;
 mod samples;
 mod series;
 mod services;
@@ -99,6 +100,8 @@ struct Active {
     streams: HashMap<Uuid, StreamSink>,
     /// Commands whose results are being stored.
     settling: HashSet<Uuid>,
+    /// Terminals whose recordings are being noted.
+    noting: HashSet<Uuid>,
     series_dropped: SeriesDropped,
     described: Described,
     help: HelpToNote,
@@ -211,6 +214,7 @@ impl AgentSession {
                 self.services.reports.output(active.server_id, &piece);
             }
             (Phase::Active(_), AgentMessage::CommandResult(result)) => self.settle(result, ctx),
+            (Phase::Active(_), AgentMessage::TerminalRecorded(recorded)) => self.recorded(recorded, ctx),
             (Phase::Active(_), AgentMessage::Event(event)) => self.happened(event),
             (Phase::Checking { .. } | Phase::Ended, _) => {}
         }
@@ -269,6 +273,7 @@ impl AgentSession {
             calls: HashMap::new(),
             streams: HashMap::new(),
             settling: HashSet::new(),
+            noting: HashSet::new(),
             series_dropped: SeriesDropped::default(),
             described: Described::default(),
             help: HelpToNote::default(),

@@ -127,6 +127,10 @@ pub mod action {
     pub const CONTAINER_UNPAUSE: &str = "container.unpause";
     /// A terminal was opened.
     pub const TERMINAL_OPEN: &str = "terminal.open";
+    /// A terminal has ended, and its agent recorded it.
+    pub const TERMINAL_RECORDED: &str = "terminal.recorded";
+    /// Somebody read what a terminal showed.
+    pub const TERMINAL_REPLAY: &str = "terminal.replay";
     /// A deploy or a note was written.
     pub const EVENT_CREATE: &str = "event.create";
     /// A deploy or a note was deleted.

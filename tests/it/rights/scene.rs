@@ -337,6 +337,7 @@ impl Scene {
             ("{server_id}", server_id.clone()),
             ("{id}", id),
             ("{event_id}", object.to_string()),
+            ("{recording_id}", object.to_string()),
             ("{command_id}", self.command_id.to_string()),
             ("{container_id}", "web".to_owned()),
             ("{user_id}", self.spare.id.to_string()),

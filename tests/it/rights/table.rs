@@ -219,6 +219,10 @@ fn uses() -> Vec<Line> {
         away(on("GET /api/v1/logs/{server_id}", Needs::Server(Use(Logs)))),
         on("GET /api/v1/ws/logs/{server_id}", Needs::Server(Use(Logs))),
         on("GET /api/v1/ws/terminal/{server_id}", Needs::Server(Use(Terminal))),
+        away(on("GET /api/v1/servers/{id}/recordings", Needs::Server(Use(Terminal)))).programs(Programs::Never),
+        away(on("GET /api/v1/servers/{id}/recordings/{recording_id}", Needs::Server(Use(Terminal))))
+            .programs(Programs::Never)
+            .of(Object::Nowhere),
         on("GET /api/v1/commands/{server_id}", Needs::Server(Use(Commands))),
         away(
             on("POST /api/v1/commands/{server_id}", Needs::Server(Use(Commands))).json(|_| json!({"command": "true"})),

@@ -109,6 +109,16 @@ test.each([
   expect(didOf(entry(action, { server_name: 'docker-1', detail: { name: 'web' } }))).toBe(words);
 });
 
+test('a recorded terminal has its hash, and each read of it an entry of its own', () => {
+  const recorded = entry('terminal.recorded', { server_name: 'web-1', detail: { sha256: 'c0ffee' } });
+
+  expect(wordsOf(recorded)).toEqual({
+    did: ['was recorded in a terminal on ', ['server', 'web-1']],
+    more: 'c0ffee',
+  });
+  expect(didOf(entry('terminal.replay', { server_name: 'web-1' }))).toBe('read the recording of a terminal on web-1');
+});
+
 test('each means of a sign-in has words', () => {
   expect(wordsOf(entry('login', { detail: { means: 'password' } }))).toEqual({ did: ['signed in'] });
   expect(wordsOf(entry('login', { detail: { means: 'passkey' } })).more).toBe('with a passkey');

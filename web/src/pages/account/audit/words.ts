@@ -251,6 +251,8 @@ export function wordsOf(entry: AuditEntry): Words {
       return { did: CONTAINER[verb]?.({ container, name }) ?? [action] };
     }
     case 'terminal':
+      if (verb === 'replay') return { did: m.readRecording({ name }) };
+      if (verb === 'recorded') return withMore(m.recordedTerminal({ name }), text(detail, 'sha256'));
       return { did: (entry.outcome === 'started' ? m.openedTerminal : m.usedTerminal)({ name }) };
     case 'alert':
       if (verb === 'note') return { did: m.notedAlert({ name }) };
