@@ -1,3 +1,4 @@
+// @vitest-environment jsdom
 import { expect, it } from 'vitest';
 import { hasSigned } from '../../../live/waiting.svelte';
 import { signerWords, someOf, statusAt } from './words';
