@@ -31,7 +31,7 @@ const FOR_PEOPLE: [(&str, &str, &str); 10] = [
 ];
 
 /// Flags that documents name in their sentences, and that are neither of our programs nor of install.sh.
-const FLAGS_OF_OTHERS: [&str; 12] = [
+const FLAGS_OF_OTHERS: [&str; 13] = [
     // cargo
     "--profile",
     "--release",
@@ -48,6 +48,8 @@ const FLAGS_OF_OTHERS: [&str; 12] = [
     "--preserve-env",
     // scripts/guard
     "--write",
+    // systemctl
+    "--now",
 ];
 
 /// What is wrong with a block, by its language. Another language needs an arm here.

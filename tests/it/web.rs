@@ -138,7 +138,7 @@ async fn each_page_names_the_files_that_it_needs() {
 
     let (fleet, server, logs) = (of("/").await, of("/servers/x").await, of("/servers/x/logs").await);
 
-    assert!(names(&fleet, "Fleet") && !names(&fleet, "Server"), "{fleet:?}");
+    assert!(names(&fleet, "fleet") && !names(&fleet, "Server"), "{fleet:?}");
     assert!(names(&server, "Server") && names(&server, "Overview") && !names(&server, "Logs"), "{server:?}");
     assert!(names(&logs, "Server") && names(&logs, "Logs") && !names(&logs, "Overview"), "{logs:?}");
     assert!(names(&of("/servers/new").await, "AddServer"));
