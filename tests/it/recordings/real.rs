@@ -178,16 +178,19 @@ impl SmallDisk {
         let flags = ["-m", "-rm"].into_iter().find(may_mount)?;
         let state = machine.path("small");
         fs::create_dir(&state).unwrap();
+        // A shell without the profile of whoever runs the tests, which may take its time.
+        let users = machine.path("passwd");
+        fs::write(&users, "root:x:0:0:root:/:/bin/sh\n").unwrap();
         let mut command = Command::new("unshare");
         command.args([
             flags,
             "--",
             "sh",
             "-c",
-            "mount -t tmpfs -o size=512k tmpfs \"$1\" && shift && exec \"$@\"",
+            "mount -t tmpfs -o size=512k tmpfs \"$1\" && mount --bind \"$2\" /etc/passwd && shift 2 && exec \"$@\"",
             "sh",
         ]);
-        command.arg(&state).arg(agent_program()).env_clear().env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin");
+        command.arg(&state).arg(users).arg(agent_program()).env_clear().env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin");
         command.args(["--url", &format!("http://{}", site.service.address), "--key", &site.key, "--state-dir"]);
         command.arg(&state).args(["--interval", "0.5"]).args(RECORDED);
         let agent = Launched::start(command);

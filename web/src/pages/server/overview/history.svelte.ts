@@ -89,6 +89,7 @@ export class History {
     this.#span = span;
     this.#how = how;
     clearTimeout(this.#mending);
+    this.#mending = undefined;
     this.#asked?.abort();
     const asked = new AbortController();
     this.#asked = asked;
@@ -123,6 +124,8 @@ export class History {
     this.#rates.forgetBefore(at - FORGET_AFTER);
     const appender = this.#appender;
     if (!this.#how.live || !appender) return;
+    // The names were asked for before the first sample of a new server was stored.
+    if (this.names.length === 0 && this.#mending === undefined) this.#mend();
     const before = appender.table.times.at(-1);
     if (!appender.add(at, readings, (name) => this.#wanted.isShown(name, this.#how.cores))) return this.#mend();
     trim(appender.table, at - (this.#span.to - this.#span.from) * 1.02);
@@ -163,6 +166,7 @@ export class History {
     clearTimeout(this.#mending);
     if (!this.#how.live) return;
     this.#mending = setTimeout(() => {
+      this.#mending = undefined;
       const length = this.#span.to - this.#span.from;
       const to = clock.present() / 1000;
       void this.load({ from: to - length, to }, this.#how);
