@@ -178,7 +178,7 @@ impl SmallDisk {
         let flags = ["-m", "-rm"].into_iter().find(may_mount)?;
         let state = machine.path("small");
         fs::create_dir(&state).unwrap();
-        // A shell without the profile of whoever runs the tests, which may take its time.
+        // A shell without a profile of its own, which may take its time.
         let users = machine.path("passwd");
         fs::write(&users, "root:x:0:0:root:/:/bin/sh\n").unwrap();
         let mut command = Command::new("unshare");
