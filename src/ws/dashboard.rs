@@ -170,12 +170,13 @@ pub fn open<F: Feature>(
         expiry: Vec::new(),
         is_ended: false,
     };
-    let response = ws::WsResponseBuilder::new(dashboard, request, Gate::new(Incoming::of(request, payload), gate))
+    let incoming = Gate::new(Incoming::of(request, payload), gate.clone());
+    let response = ws::WsResponseBuilder::new(dashboard, request, incoming)
         .protocols(&[BEARER_PROTOCOL])
         .frame_size(F::MAX_MESSAGE)
         .start()?;
     let response = response.map_body(|_, actor| BoxBody::new(Outlet::new(actor, tap)));
-    Ok(hand_over(&state.limits.sockets, request, response))
+    Ok(hand_over(&state.limits.sockets, gate, request, response))
 }
 
 impl<F: Feature> Dashboard<F> {

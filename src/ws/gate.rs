@@ -29,6 +29,9 @@ const MAX_AHEAD: usize = 32 * 1024;
 /// RFC 6455, 5.5.
 const MAX_CONTROL_PAYLOAD: u64 = 125;
 
+/// The opcode of a close frame.
+const CLOSE: u8 = 8;
+
 /// How a peer broke the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Violation {
@@ -43,6 +46,7 @@ pub struct GateControl(Arc<Shared>);
 struct Shared {
     max_message: AtomicUsize,
     is_paused: AtomicBool,
+    has_said_close: AtomicBool,
     violation: AtomicU8,
     reader: AtomicWaker,
     heartbeat: Arc<Heartbeat>,
@@ -54,6 +58,7 @@ impl GateControl {
         Self(Arc::new(Shared {
             max_message: AtomicUsize::new(max_message),
             is_paused: AtomicBool::new(false),
+            has_said_close: AtomicBool::new(false),
             violation: AtomicU8::new(0),
             reader: AtomicWaker::new(),
             heartbeat,
@@ -78,6 +83,11 @@ impl GateControl {
 
     pub fn is_paused(&self) -> bool {
         self.0.is_paused.load(Ordering::SeqCst)
+    }
+
+    /// Whether the peer's close frame has arrived.
+    pub fn has_said_close(&self) -> bool {
+        self.0.has_said_close.load(Ordering::Relaxed)
     }
 
     /// Why the gate closed, if it closed because of a violation.
@@ -160,6 +170,9 @@ impl<S> Gate<S> {
 
     /// Adds a data frame to its message.
     fn count(&mut self, header: Header) {
+        if header.opcode == CLOSE {
+            self.control.0.has_said_close.store(true, Ordering::Relaxed);
+        }
         if header.opcode & 0x08 != 0 {
             return;
         }
@@ -297,6 +310,19 @@ mod tests {
         assert!(next().is_pending() && next().is_pending());
         is_gone.store(true, Ordering::SeqCst);
         assert!(matches!(next(), Poll::Ready(Some(Err(PayloadError::Incomplete(None))))));
+    }
+
+    #[test]
+    fn a_close_frame_is_noted() {
+        let control = GateControl::new(100, Arc::default());
+        let frame = |opcode: u8| Ok(Bytes::copy_from_slice(&[0x80 | opcode, 0x80, 0, 0, 0, 0]));
+        let mut gate = Gate::new(futures_util::stream::iter([frame(9), frame(CLOSE)]), control.clone());
+        let mut next = || Pin::new(&mut gate).poll_next(&mut Context::from_waker(std::task::Waker::noop()));
+
+        assert!(next().is_ready() && next().is_pending());
+        assert!(!control.has_said_close());
+        assert!(next().is_ready());
+        assert!(control.has_said_close());
     }
 
     #[test]

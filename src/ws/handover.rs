@@ -25,12 +25,17 @@ use futures_util::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::gate::GateControl;
 use crate::shares::Connection;
 use crate::state::{OpenSocket, Sockets};
 
 /// How long a peer may take to hang up after the close frame. If the connection were closed at once with unread bytes,
 /// the peer would lose what is on its way, including the reason for the end.
 pub const LINGER: Duration = Duration::from_secs(1);
+
+/// How long a peer may take to answer the close frame. Firefox (153) forgets all messages of a socket whose connection ends in
+/// the same moment in which it opens: a dashboard would never learn how a command ended that had ended before.
+const REPLY: Duration = Duration::from_secs(1);
 
 /// How long a peer may take to read the rest once its actor has ended.
 const LAST_WORDS: Duration = Duration::from_secs(60);
@@ -95,6 +100,11 @@ impl Wire {
 
     fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut *self.0.stream.borrow_mut()).poll_shutdown(cx)
+    }
+
+    /// Resolves when the peer has sent something or hung up.
+    fn poll_heard(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_read(cx).map(|_| ())
     }
 
     /// Resolves when the peer has hung up.
@@ -208,11 +218,11 @@ impl Stream for Incoming {
 
 /// Hands a socket its connection once the answer that opens it is sent. The socket counts in `sockets` for as long as
 /// it lasts.
-pub fn hand_over(sockets: &Sockets, request: &HttpRequest, answer: HttpResponse) -> HttpResponse {
+pub fn hand_over(sockets: &Sockets, gate: GateControl, request: &HttpRequest, answer: HttpResponse) -> HttpResponse {
     let Some(wire) = request.conn_data::<Wire>().cloned() else { return answer };
     let (open, connection) = (sockets.opened(), request.conn_data::<Connection>().cloned());
     answer.map_body(|_, actor| {
-        let socket = Socket { wire: wire.clone(), actor: Some(actor), _open: open, _connection: connection };
+        let socket = Socket { wire: wire.clone(), gate, actor: Some(actor), _open: open, _connection: connection };
         BoxBody::new(Handover { wire, socket: Some(socket) })
     })
 }
@@ -254,6 +264,7 @@ impl MessageBody for Handover {
 /// A connection, and the actor at our end of it.
 struct Socket {
     wire: Wire,
+    gate: GateControl,
     /// The actor's output, whose polling runs the actor; `None` once the actor has ended.
     actor: Option<BoxBody>,
     _open: OpenSocket,
@@ -271,7 +282,10 @@ impl Socket {
         if !matches!(tokio::time::timeout(LAST_WORDS, rest).await, Ok(Ok(()))) {
             return tracing::debug!("a socket's peer did not read the last messages");
         }
-        // The shutdown comes first, because a peer that got the close frame waits for ours (RFC 6455, 7.1.1).
+        if !self.gate.has_said_close() {
+            _ = tokio::time::timeout(REPLY, poll_fn(|cx| self.wire.poll_heard(cx))).await;
+        }
+        // The shutdown comes before the peer's, which waits for ours once both have sent a close frame (RFC 6455, 7.1.1).
         _ = poll_fn(|cx| self.wire.poll_shutdown(cx)).await;
         _ = tokio::time::timeout(LINGER, poll_fn(|cx| self.wire.poll_gone(cx))).await;
     }
@@ -302,6 +316,8 @@ impl Socket {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use actix_web::FromRequest;
     use actix_web::test::TestRequest;
     use futures_util::StreamExt;
@@ -317,12 +333,16 @@ mod tests {
         (Loan::new(accepted.unwrap().0, Sockets::default().opened()), peer.unwrap())
     }
 
+    fn gate() -> GateControl {
+        GateControl::new(0, Arc::default())
+    }
+
     #[actix_web::test]
     async fn the_actor_takes_over_once_the_answer_is_sent() {
         let (mut loan, mut peer) = connected().await;
         let (wire, sockets) = (loan.wire(), Sockets::default());
         let actor = Some(BoxBody::new("the actor"));
-        let socket = Socket { wire: wire.clone(), actor, _open: sockets.opened(), _connection: None };
+        let socket = Socket { wire: wire.clone(), gate: gate(), actor, _open: sockets.opened(), _connection: None };
         let mut handover = Handover { wire, socket: Some(socket) };
 
         let waits = poll_fn(|cx| Poll::Ready(Pin::new(&mut handover).poll_next(cx).is_pending())).await;
@@ -340,12 +360,31 @@ mod tests {
     }
 
     #[actix_web::test]
+    async fn a_connection_ends_once_the_peer_has_said_something_after_the_last_words() {
+        let (loan, mut peer) = connected().await;
+        let actor = Some(BoxBody::new("the end"));
+        let socket =
+            Socket { wire: loan.wire(), gate: gate(), actor, _open: Sockets::default().opened(), _connection: None };
+        let mut run = std::pin::pin!(socket.run());
+
+        let waits = poll_fn(|cx| Poll::Ready(run.as_mut().poll(cx).is_pending())).await;
+        let mut last_words = [0; 7];
+        peer.read_exact(&mut last_words).await.unwrap();
+        let is_open = peer.try_read(&mut [0; 1]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        peer.write_all(b"a close frame").await.unwrap();
+        let hears_the_end = async move { peer.read(&mut [0; 1]).await.unwrap() };
+
+        assert!(waits && is_open);
+        assert_eq!(tokio::join!(run, hears_the_end).1, 0);
+    }
+
+    #[actix_web::test]
     async fn a_connection_is_handed_over_once() {
         let (loan, _peer) = connected().await;
         let (wire, sockets) = (loan.wire(), Sockets::default());
         wire.0.turn.set(Turn::Socket);
         let actor = Some(BoxBody::new("another actor"));
-        let socket = Socket { wire: wire.clone(), actor, _open: sockets.opened(), _connection: None };
+        let socket = Socket { wire: wire.clone(), gate: gate(), actor, _open: sockets.opened(), _connection: None };
         let mut handover = Handover { wire, socket: Some(socket) };
 
         let ended = poll_fn(|cx| Pin::new(&mut handover).poll_next(cx)).await.is_none();

@@ -123,9 +123,10 @@ pub fn open(
 ) -> Result<HttpResponse, actix_web::Error> {
     let (sockets, connection) = (services.sockets.clone(), request.conn_data::<Connection>().cloned());
     let session = AgentSession::new(services, share, address, connection);
-    let gate = Gate::new(Incoming::of(request, payload), session.gate.clone());
-    let answer = ws::WsResponseBuilder::new(session, request, gate).frame_size(MAX_MESSAGE_BYTES).start()?;
-    Ok(hand_over(&sockets, request, answer))
+    let gate = session.gate.clone();
+    let incoming = Gate::new(Incoming::of(request, payload), gate.clone());
+    let answer = ws::WsResponseBuilder::new(session, request, incoming).frame_size(MAX_MESSAGE_BYTES).start()?;
+    Ok(hand_over(&sockets, gate, request, answer))
 }
 
 /// A session whose agent is a stream of bytes, and its output.
