@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::audit_log::record_in;
 use super::grants::subject_of;
-use super::{GrantSubject, Page, PageRequest, Quota, Right, Rights, Role, Store, StoreError};
+use super::{Grant, GrantScope, GrantSubject, Page, PageRequest, Quota, Right, Rights, Role, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
 /// What somebody besides the owner may do to each server of an enrolment.
@@ -57,6 +57,20 @@ impl EnrolmentGrant {
         // Malformed only if someone changed the table outside of the service.
         let all: Vec<StoredGrant> = serde_json::from_str(stored).unwrap_or_default();
         all.into_iter().filter_map(StoredGrant::read).collect()
+    }
+
+    /// The grant on a server that was made with the enrolment.
+    pub(super) fn on_server(self, owner_id: Uuid, server_id: Uuid) -> Grant {
+        Grant {
+            id: Uuid::now_v7(),
+            owner_id,
+            giver_id: Some(owner_id),
+            subject: self.subject,
+            scope: GrantScope::Server(server_id),
+            role: self.role,
+            rights: self.rights,
+            created_at: Timestamp::now(),
+        }
     }
 
     fn stored(all: &[Self]) -> Value {
