@@ -12,7 +12,8 @@ use uuid::Uuid;
 
 use super::audit_log::record_in;
 use super::grants::subject_of;
-use super::{Grant, GrantScope, GrantSubject, Page, PageRequest, Quota, Right, Rights, Role, Store, StoreError};
+use super::roles::StoredRole;
+use super::{Grant, GrantScope, GrantSubject, Page, PageRequest, Quota, Rights, Role, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
 /// What somebody besides the owner may do to each server of an enrolment.
@@ -33,8 +34,8 @@ struct StoredGrant {
     user_id: Option<Uuid>,
     #[serde(skip_serializing_if = "Option::is_none")]
     team_id: Option<Uuid>,
-    role: String,
-    rights: Vec<String>,
+    #[serde(flatten)]
+    role: StoredRole,
 }
 
 impl StoredGrant {
@@ -45,8 +46,7 @@ impl StoredGrant {
             (None, Some(id)) => GrantSubject::Team(id),
             _ => return None,
         };
-        let role = Role::of_word(&self.role).filter(|role| Role::GRANTED.contains(role))?;
-        let rights = self.rights.iter().filter_map(|word| Right::of_word(word)).collect();
+        let (role, rights) = self.role.read()?;
         Some(EnrolmentGrant { subject, role, rights })
     }
 }
@@ -79,8 +79,7 @@ impl EnrolmentGrant {
                 GrantSubject::User(id) => (Some(id), None),
                 GrantSubject::Team(id) => (None, Some(id)),
             };
-            let rights = grant.rights.words().into_iter().map(str::to_owned).collect();
-            StoredGrant { user_id, team_id, role: grant.role.word().to_owned(), rights }
+            StoredGrant { user_id, team_id, role: StoredRole::new(grant.role, grant.rights) }
         };
         json!(all.iter().map(form).collect::<Vec<_>>())
     }
@@ -322,6 +321,7 @@ pub(super) fn entry(action: &'static str, row: &enrolment::Model, actor: Actor) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Right;
 
     #[test]
     fn grants_are_read_as_they_were_stored() {
@@ -337,9 +337,12 @@ mod tests {
 
         let stored = EnrolmentGrant::stored(&all);
 
-        let expected = json!({"user_id": Uuid::from_u128(1), "role": "operator", "rights": ["commands", "logs"]});
-        assert_eq!(stored[0], expected);
-        assert_eq!(EnrolmentGrant::all_of(&stored.to_string()), all);
+        let text = concat!(
+            r#"[{"rights":["commands","logs"],"role":"operator","user_id":"00000000-0000-0000-0000-000000000001"},"#,
+            r#"{"rights":[],"role":"viewer","team_id":"00000000-0000-0000-0000-000000000002"}]"#,
+        );
+        assert_eq!(stored.to_string(), text);
+        assert_eq!(EnrolmentGrant::all_of(text), all);
     }
 
     #[test]

@@ -8,7 +8,8 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::audit_log::record_in;
-use super::{Grant, GrantScope, GrantSubject, Invitation, Quota, Right, Rights, Role, Store, StoreError, User};
+use super::roles::StoredRole;
+use super::{Grant, GrantScope, GrantSubject, Invitation, Quota, Rights, Role, Store, StoreError, User};
 use crate::audit::{Actor, action};
 
 /// What an invitation grants on the servers of the administrator who invites.
@@ -26,9 +27,8 @@ pub struct InvitedGrant {
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredGrant {
     scope: StoredScope,
-    role: String,
-    #[serde(default)]
-    rights: Vec<String>,
+    #[serde(flatten)]
+    role: StoredRole,
 }
 
 /// Which servers: one of the fields.
@@ -52,8 +52,7 @@ impl StoredGrant {
             (None, None, true) => GrantScope::All,
             _ => return None,
         };
-        let role = Role::of_word(&self.role).filter(|role| Role::GRANTED.contains(role))?;
-        let rights: Rights = self.rights.iter().filter_map(|word| Right::of_word(word)).collect();
+        let (role, rights) = self.role.read()?;
         Some(InvitedGrant { scope, role, rights })
     }
 }
@@ -74,8 +73,7 @@ impl InvitedGrant {
                 GrantScope::Tag(tag) => StoredScope { tag: Some(tag.clone()), ..StoredScope::default() },
                 GrantScope::All => StoredScope { all: true, ..StoredScope::default() },
             },
-            role: grant.role.word().to_owned(),
-            rights: grant.rights.words().into_iter().map(str::to_owned).collect(),
+            role: StoredRole::new(grant.role, grant.rights),
         };
         json!(all.iter().map(form).collect::<Vec<_>>())
     }
@@ -136,6 +134,7 @@ async fn is_owned(transaction: &impl ConnectionTrait, owner_id: Uuid, server_id:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Right;
 
     #[test]
     fn grants_are_read_as_they_were_stored() {
@@ -148,9 +147,13 @@ mod tests {
 
         let stored = InvitedGrant::stored(&all);
 
-        let expected = json!({"scope": {"tag": "db"}, "role": "operator", "rights": ["commands", "logs"]});
-        assert_eq!((&stored[1], &stored[2]["scope"]), (&expected, &json!({"all": true})));
-        assert_eq!(InvitedGrant::all_of(&stored.to_string()), all);
+        let text = concat!(
+            r#"[{"rights":[],"role":"viewer","scope":{"server_id":"00000000-0000-0000-0000-000000000001"}},"#,
+            r#"{"rights":["commands","logs"],"role":"operator","scope":{"tag":"db"}},"#,
+            r#"{"rights":[],"role":"manager","scope":{"all":true}}]"#,
+        );
+        assert_eq!(stored.to_string(), text);
+        assert_eq!(InvitedGrant::all_of(text), all);
     }
 
     #[test]
