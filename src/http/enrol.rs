@@ -119,7 +119,7 @@ pub async fn enrol(
         hostname: input.hostname.0,
         request: input.request_id.map(|RequestId(id)| enrolment::request_digest(&id)),
         key_prefix: fresh.prefix,
-        key_digest: fresh.digest,
+        key_digest: fresh.digest.to_vec(),
         address,
         now: ask.state.clock.now(),
     };
@@ -141,7 +141,7 @@ pub async fn enrol(
         Enrolling::Done(enrolled) => Ok(CreatedJson(EnrolledOut {
             server_id: Id(enrolled.server_id),
             name: enrolled.name,
-            key: fresh.key.expose_secret().to_owned(),
+            key: fresh.token.expose_secret().to_owned(),
             policy: enrolled.policy,
         })),
         Enrolling::Ended => Err(BearerError::Revoked.into()),
