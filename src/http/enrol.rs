@@ -33,25 +33,21 @@ pub struct Machine {
 }
 
 impl Subject for Machine {
-    type Identity = KnownEnrolment;
+    type Identity = Self;
     type Path = NoPath;
 
-    async fn identify(state: &State, request: &HttpRequest) -> Result<KnownEnrolment, ApiError> {
+    async fn identify(state: &State, request: &HttpRequest) -> Result<Self, ApiError> {
         let token = bearer_token(request).ok_or(ApiError::code(ErrorCode::NotAuthenticated))?;
         let address = client_address(request, state);
         // As unknown keys of agents: guesses wait behind others of their own address, and equal ones behind each other.
         let part = Part { part: share::digest(token), within: 0 };
         let _permit = state.limits.shares.keys.enter_part(Share::of_written(&address), part).await?;
-        Ok(enrolment::open(&state.store, token, &address, state.clock.now()).await?)
+        let enrolment = enrolment::open(&state.store, token, &address, state.clock.now()).await?;
+        Ok(Self { enrolment, address })
     }
 
-    async fn authorize(
-        state: &State,
-        enrolment: KnownEnrolment,
-        _: NoPath,
-        request: &HttpRequest,
-    ) -> Result<Self, ApiError> {
-        Ok(Self { enrolment, address: client_address(request, state) })
+    async fn authorize(_: &State, machine: Self, _: NoPath, _: &HttpRequest) -> Result<Self, ApiError> {
+        Ok(machine)
     }
 
     fn document(op: &mut DefaultOperationRaw) {

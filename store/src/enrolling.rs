@@ -21,6 +21,7 @@ use super::audit_log::record_in;
 use super::enrolments::entry;
 use super::grants::subject_of;
 use super::server_filter::escape_like;
+use super::servers::DEFAULT_PORT;
 use super::{Enrolment, NewServer, Quota, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
@@ -29,9 +30,6 @@ const MAX_NAME: usize = 100;
 
 /// Characters that a number behind a name takes at most.
 const MAX_NUMBER: usize = 6;
-
-/// The port of a server whose machine names none: SSH's.
-const PORT: u16 = 22;
 
 /// A machine that shows the token of an enrolment.
 #[derive(Debug, Clone)]
@@ -126,7 +124,7 @@ impl Store {
             owner_id: newcomer.owner_id,
             name: free_name(transaction, newcomer.owner_id, &newcomer.hostname).await?,
             host: newcomer.hostname.clone(),
-            port: PORT,
+            port: DEFAULT_PORT,
             description: String::new(),
             tags: enrolment.terms.tags,
         };
@@ -285,8 +283,9 @@ async fn free_name(transaction: &impl ConnectionTrait, owner_id: Uuid, hostname:
         .await?
         .into_iter()
         .collect();
-    let names = std::iter::once(numbered(hostname, None)).chain((2..).map(|number| numbered(hostname, Some(number))));
-    Ok(names.into_iter().find(|name| !taken.contains(name)).unwrap_or_default())
+    let mut names =
+        std::iter::once(numbered(hostname, None)).chain((2..).map(|number| numbered(hostname, Some(number))));
+    Ok(names.find(|name| !taken.contains(name)).unwrap_or_default())
 }
 
 /// A host name with this number behind it, cut to the length of a name.

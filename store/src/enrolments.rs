@@ -271,10 +271,7 @@ impl Store {
             let transaction = self.write.begin().await?;
             let found = enrolment::Entity::find_by_id(id).filter(enrolment::Column::OwnerId.eq(owner_id));
             let Some(row) = found.lock_exclusive().one(&transaction).await? else { return Ok(false) };
-            // Another request was faster, and has written the entry.
-            if enrolment::Entity::delete_by_id(id).exec(&transaction).await?.rows_affected == 0 {
-                return Ok(false);
-            }
+            enrolment::Entity::delete_by_id(id).exec(&transaction).await?;
             let entry = entry(action::ENROLMENT_REVOKE, &row, actor.clone());
             let detail = json!({ "name": row.name, "prefix": row.prefix, "uses_left": row.uses_left });
             record_in(&transaction, entry.detail(detail)).await?;

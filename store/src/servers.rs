@@ -16,6 +16,9 @@ use super::silences::look_again;
 use super::{Quota, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
+/// The default port of a server: SSH's.
+pub const DEFAULT_PORT: u16 = 22;
+
 /// A server with its tags.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
