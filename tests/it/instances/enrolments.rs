@@ -5,9 +5,11 @@ use std::collections::HashSet;
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use signalbox_protocol::Encoding;
 
 use super::clocks::counted;
 use super::{A, B, C, Scene};
+use crate::support::agent::FakeAgent;
 use crate::support::rest::Call;
 use crate::support::{eventually, in_time, registration, text_of};
 
@@ -58,7 +60,7 @@ async fn machines_at_every_instance_share_the_uses_and_no_two_are_alike() {
 }
 
 #[actix_web::test]
-async fn the_same_request_at_two_instances_makes_one_server() {
+async fn the_same_request_at_several_instances_makes_one_server_with_one_key_that_works() {
     let scene = Scene::start().await;
     let (_, token) = scene.enrolment(2).await;
     let body = json!({"hostname": "web", "request_id": "6b1f0c5e9a3d4e7f8a2b1c0d9e8f7a6b"});
@@ -68,6 +70,12 @@ async fn the_same_request_at_two_instances_makes_one_server() {
     let servers: HashSet<String> = answers.iter().map(|answer| text_of(&answer["server_id"])).collect();
     let keys: HashSet<String> = answers.iter().map(|answer| text_of(&answer["key"])).collect();
     assert_eq!((servers.len(), keys.len()), (1, 4));
+    let mut working = 0;
+    for (answer, instance) in answers.iter().zip([C, B, A, B]) {
+        let mut agent = FakeAgent::connect(scene.cluster.address(instance), Encoding::Json).await;
+        working += usize::from(agent.authenticate(&text_of(&answer["key"])).await.success);
+    }
+    assert_eq!(working, 1, "one machine has one key that works");
 }
 
 #[actix_web::test]
