@@ -22,6 +22,7 @@ use crate::auth::bearer::BearerError;
 use crate::auth::{api_key, enrolment};
 use crate::change::Change;
 use crate::effects;
+use crate::shares::Permit;
 use crate::shares::share::{self, Part, Share};
 use crate::state::State;
 use crate::store::{Enrolling, KnownEnrolment, Newcomer};
@@ -101,7 +102,9 @@ pub async fn enrol(
     let Machine { enrolment, address } = ask.subject;
     let extract::Json(input) = ask.body;
     let fresh = api_key::generate().map_err(ApiError::internal)?;
-    let owner_id = enrolment.owner_id;
+    let (state, owner_id) = (ask.state, enrolment.owner_id);
+    // Before the time is read: the enrolment may end while the machine waits.
+    let permit = state.limits.shares.enrolments.enter(Share::Account(owner_id)).await?;
     let actor = Actor {
         user_id: Some(owner_id),
         username: enrolment.owner.into(),
@@ -117,23 +120,9 @@ pub async fn enrol(
         key_prefix: fresh.prefix,
         key_digest: fresh.digest.to_vec(),
         address,
-        now: ask.state.clock.now(),
+        now: state.clock.now(),
     };
-    let state = ask.state;
-    let outcome = run_detached(async move {
-        let outcome = state.store.enrol(newcomer, actor).await?;
-        if let Enrolling::Done(enrolled) = &outcome {
-            if let Some(key_id) = enrolled.revoked_key {
-                effects::commit(&state, Change::KeyRevoked { key_id }).await;
-            }
-            if enrolled.is_shared {
-                effects::commit(&state, Change::AccessChanged).await;
-            }
-            effects::commit(&state, Change::ServerChanged { server_id: enrolled.server_id, owner_id }).await;
-        }
-        Ok(outcome)
-    });
-    match outcome.await? {
+    match run_detached(async move { make(&state, newcomer, actor, permit).await }).await? {
         Enrolling::Done(enrolled) => Ok(CreatedJson(EnrolledOut {
             server_id: Id(enrolled.server_id),
             name: enrolled.name,
@@ -147,6 +136,24 @@ pub async fn enrol(
             Err(ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() })
         }
     }
+}
+
+/// Makes the machine a server, and applies what that changes.
+async fn make(state: &State, newcomer: Newcomer, actor: Actor, permit: Permit) -> Result<Enrolling, ApiError> {
+    let owner_id = newcomer.owner_id;
+    let outcome = state.store.enrol(newcomer, actor).await;
+    // The next one needs only the database.
+    drop(permit);
+    if let Ok(Enrolling::Done(enrolled)) = &outcome {
+        if let Some(key_id) = enrolled.revoked_key {
+            effects::commit(state, Change::KeyRevoked { key_id }).await;
+        }
+        if enrolled.is_shared {
+            effects::commit(state, Change::AccessChanged).await;
+        }
+        effects::commit(state, Change::ServerChanged { server_id: enrolled.server_id, owner_id }).await;
+    }
+    Ok(outcome?)
 }
 
 /// The routes.
