@@ -22,10 +22,11 @@ use crate::auth::bearer::BearerError;
 use crate::auth::{api_key, enrolment};
 use crate::change::Change;
 use crate::effects;
+use crate::feeds::{FeedFrame, Topic};
 use crate::shares::Permit;
 use crate::shares::share::{self, Part, Share};
 use crate::state::State;
-use crate::store::{Enrolling, KnownEnrolment, Newcomer};
+use crate::store::{Enrolling, KnownEnrolment, Newcomer, StoreError};
 
 /// A machine that shows the token of an enrolment.
 pub struct Machine {
@@ -152,6 +153,11 @@ async fn make(state: &State, newcomer: Newcomer, actor: Actor, permit: Permit) -
             effects::commit(state, Change::AccessChanged).await;
         }
         effects::commit(state, Change::ServerChanged { server_id: enrolled.server_id, owner_id }).await;
+    }
+    if let Err(StoreError::Database(_)) = &outcome {
+        // The server and its grants may be stored although the answer was lost, so both are read again.
+        effects::commit(state, Change::AccessChanged).await;
+        state.feeds.publish(Topic::Servers(owner_id), FeedFrame::Notice);
     }
     Ok(outcome?)
 }
