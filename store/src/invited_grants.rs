@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
-use super::audit_log::record_in;
 use super::roles::StoredRole;
 use super::{Grant, GrantScope, GrantSubject, Invitation, Quota, Rights, Role, Store, StoreError, User};
-use crate::audit::{Actor, action};
+use crate::audit::{Actor, Entry, action};
 
 /// What an invitation grants on the servers of the administrator who invites.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,14 +94,16 @@ impl InvitedGrant {
 impl Store {
     /// Inserts the grants of an invitation for its new account. Left out is what its giver cannot give any more: a server that is no
     /// longer theirs, and grants beyond their quota. Registering does not fail because of that.
+    /// Returns the entries, which the caller appends at the end: this may wait for the giver.
     pub(super) async fn give_invited(
         &self,
         transaction: &impl ConnectionTrait,
         invitation: &Invitation,
         user: &User,
         actor: &Actor,
-    ) -> Result<(), StoreError> {
-        let Some(owner_id) = invitation.owner_id else { return Ok(()) };
+    ) -> Result<Vec<Entry>, StoreError> {
+        let mut entries = Vec::new();
+        let Some(owner_id) = invitation.owner_id else { return Ok(entries) };
         let invited = InvitedGrant::all_of(&invitation.grants).into_iter();
         for grant in invited.map(|invited| invited.for_user(owner_id, user.id)) {
             if let GrantScope::Server(id) = grant.scope
@@ -114,15 +115,15 @@ impl Store {
                 Ok(()) => {}
                 Err(StoreError::QuotaExceeded { .. }) => {
                     tracing::warn!(user.id = %owner_id, "an invitation has more grants than the quota of its giver allows");
-                    return Ok(());
+                    return Ok(entries);
                 }
                 Err(error) => return Err(error),
             }
             grant.insert(transaction).await?;
             let subject = json!({ "user": user.username, "user_id": user.id });
-            record_in(transaction, grant.entry(action::GRANT_CREATE, subject, actor.clone())).await?;
+            entries.push(grant.entry(action::GRANT_CREATE, subject, actor.clone()));
         }
-        Ok(())
+        Ok(entries)
     }
 }
 
