@@ -1,30 +1,16 @@
-//! Agents' keys: `sbk_<public part>_<secret>`. Only a digest of the whole key is stored.
+//! Agents' keys: `sbk_<public part>_<secret>` ([`super::marked_token`]).
 
-use base64::Engine;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use secrecy::{ExposeSecret, SecretString};
-use sha2::{Digest, Sha256};
 use signalbox_protocol::Timestamp;
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
+use super::marked_token::{self, FreshToken, digest};
 use crate::clock::Clock;
-use crate::random;
 use crate::store::{KnownKey, Store, StoreError};
 
-/// Makes a key recognizable, for people and for scanners of leaked secrets.
+/// The mark of these keys.
 const MARK: &str = "sbk_";
-
-/// Hexadecimal digits of the public part: 64 random bits, which identify the row.
-const PUBLIC_DIGITS: usize = 16;
-
-/// A new key. Shown only once.
-pub struct FreshKey {
-    pub key: SecretString,
-    /// The public part, with the mark.
-    pub prefix: String,
-    pub digest: Vec<u8>,
-}
 
 /// The server that a key belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,13 +41,9 @@ pub enum KeyError {
     Store(#[from] StoreError),
 }
 
-/// A new key with 256 random bits after its public part.
-pub fn generate() -> Result<FreshKey, getrandom::Error> {
-    let public = u64::from_be_bytes(random::bytes::<8>()?);
-    let prefix = format!("{MARK}{public:0width$x}", width = PUBLIC_DIGITS);
-    let key = format!("{prefix}_{}", BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<32>()?));
-    let digest = digest(&key);
-    Ok(FreshKey { key: key.into(), prefix, digest })
+/// A new key.
+pub fn generate() -> Result<FreshToken, getrandom::Error> {
+    marked_token::generate(MARK)
 }
 
 /// Looks up the server of a key. Fails if the key is malformed, unknown or expired.
@@ -69,7 +51,7 @@ pub async fn open(store: &Store, shown: &SecretString, clock: &Clock) -> Result<
     let shown = shown.expose_secret();
     let prefix = prefix_of(shown).ok_or(KeyError::Refused)?;
     let found = store.find_api_key(prefix).await?.ok_or(KeyError::Refused)?;
-    let fits: bool = digest(shown).ct_eq(&found.digest).into();
+    let fits: bool = digest(shown).as_slice().ct_eq(&found.digest).into();
     if !fits {
         return Err(KeyError::Refused);
     }
@@ -82,14 +64,9 @@ pub async fn open(store: &Store, shown: &SecretString, clock: &Clock) -> Result<
     Ok(Opened { key_id: id, server_id, owner_id, session_epoch, expires_at, is_held, last_agent: agent })
 }
 
+/// The public part of a key. The secret may have any length: the digest decides.
 fn prefix_of(key: &str) -> Option<&str> {
-    let (prefix, secret) = key.split_at_checked(MARK.len() + PUBLIC_DIGITS)?;
-    let digits = prefix.strip_prefix(MARK)?;
-    (digits.bytes().all(|byte| byte.is_ascii_hexdigit()) && secret.starts_with('_')).then_some(prefix)
-}
-
-fn digest(key: &str) -> Vec<u8> {
-    Sha256::digest(key.as_bytes()).to_vec()
+    marked_token::split(key, MARK).map(|(prefix, _)| prefix)
 }
 
 #[cfg(test)]
@@ -99,7 +76,7 @@ mod tests {
     #[test]
     fn a_key_has_a_public_part_and_256_secret_bits() {
         let fresh = generate().unwrap();
-        let key = fresh.key.expose_secret();
+        let key = fresh.token.expose_secret();
 
         assert_eq!(prefix_of(key), Some(fresh.prefix.as_str()));
         assert_eq!(key.len(), fresh.prefix.len() + 1 + 43);

@@ -10,7 +10,8 @@ use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
 use super::account::Accounts;
-use super::program_token::{self, TokenDigest};
+use super::marked_token::{Shown, TokenDigest};
+use super::program_token;
 use super::token::{TokenError, TokenKind};
 use crate::store::{Caller, Store, StoreError};
 
@@ -56,7 +57,7 @@ impl ProgramTokens {
     }
 
     /// The id of a token; none if it is unknown.
-    async fn find(&self, shown: program_token::Shown<'_>) -> Result<Option<Uuid>, StoreError> {
+    async fn find(&self, shown: Shown<'_>) -> Result<Option<Uuid>, StoreError> {
         if let Some(id) = self.verified.get(&shown.digest).map(|entry| *entry) {
             return Ok(Some(id));
         }

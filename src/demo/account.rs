@@ -117,9 +117,9 @@ pub async fn key(state: &State, owner_id: Uuid, server_id: Uuid) -> anyhow::Resu
         server_id,
         name: "demo".to_owned(),
         prefix: fresh.prefix,
-        digest: fresh.digest,
+        digest: fresh.digest.to_vec(),
         expires_at: None,
     };
     let stored = state.store.create_api_key(new, Actor::command_line()).await?;
-    Ok((stored.id, fresh.key))
+    Ok((stored.id, fresh.token))
 }

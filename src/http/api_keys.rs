@@ -119,12 +119,12 @@ pub async fn create(
         server_id: access.server_id(),
         name: input.name.0,
         prefix: fresh.prefix,
-        digest: fresh.digest,
+        digest: fresh.digest.to_vec(),
         expires_at,
     };
     let ApiKeyOut { id, name, server_id, prefix, created_at, last_used_at, expires_at } =
         ask.state.store.create_api_key(new, actor).await?.into();
-    let key = fresh.key.expose_secret().to_owned();
+    let key = fresh.token.expose_secret().to_owned();
     Ok(CreatedJson(FreshApiKeyOut { id, name, server_id, prefix, created_at, last_used_at, expires_at, key }))
 }
 

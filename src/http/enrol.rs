@@ -22,9 +22,11 @@ use crate::auth::bearer::BearerError;
 use crate::auth::{api_key, enrolment};
 use crate::change::Change;
 use crate::effects;
+use crate::feeds::{FeedFrame, Topic};
+use crate::shares::Permit;
 use crate::shares::share::{self, Part, Share};
 use crate::state::State;
-use crate::store::{Enrolling, KnownEnrolment, Newcomer};
+use crate::store::{Enrolling, KnownEnrolment, Newcomer, StoreError};
 
 /// A machine that shows the token of an enrolment.
 pub struct Machine {
@@ -33,25 +35,21 @@ pub struct Machine {
 }
 
 impl Subject for Machine {
-    type Identity = KnownEnrolment;
+    type Identity = Self;
     type Path = NoPath;
 
-    async fn identify(state: &State, request: &HttpRequest) -> Result<KnownEnrolment, ApiError> {
+    async fn identify(state: &State, request: &HttpRequest) -> Result<Self, ApiError> {
         let token = bearer_token(request).ok_or(ApiError::code(ErrorCode::NotAuthenticated))?;
         let address = client_address(request, state);
         // As unknown keys of agents: guesses wait behind others of their own address, and equal ones behind each other.
         let part = Part { part: share::digest(token), within: 0 };
         let _permit = state.limits.shares.keys.enter_part(Share::of_written(&address), part).await?;
-        Ok(enrolment::open(&state.store, token, &address, state.clock.now()).await?)
+        let enrolment = enrolment::open(&state.store, token, &address, state.clock.now()).await?;
+        Ok(Self { enrolment, address })
     }
 
-    async fn authorize(
-        state: &State,
-        enrolment: KnownEnrolment,
-        _: NoPath,
-        request: &HttpRequest,
-    ) -> Result<Self, ApiError> {
-        Ok(Self { enrolment, address: client_address(request, state) })
+    async fn authorize(_: &State, machine: Self, _: NoPath, _: &HttpRequest) -> Result<Self, ApiError> {
+        Ok(machine)
     }
 
     fn document(op: &mut DefaultOperationRaw) {
@@ -105,7 +103,9 @@ pub async fn enrol(
     let Machine { enrolment, address } = ask.subject;
     let extract::Json(input) = ask.body;
     let fresh = api_key::generate().map_err(ApiError::internal)?;
-    let owner_id = enrolment.owner_id;
+    let (state, owner_id) = (ask.state, enrolment.owner_id);
+    // Before the time is read: the enrolment may end while the machine waits.
+    let permit = state.limits.shares.enrolments.enter(Share::Account(owner_id)).await?;
     let actor = Actor {
         user_id: Some(owner_id),
         username: enrolment.owner.into(),
@@ -119,29 +119,15 @@ pub async fn enrol(
         hostname: input.hostname.0,
         request: input.request_id.map(|RequestId(id)| enrolment::request_digest(&id)),
         key_prefix: fresh.prefix,
-        key_digest: fresh.digest,
+        key_digest: fresh.digest.to_vec(),
         address,
-        now: ask.state.clock.now(),
+        now: state.clock.now(),
     };
-    let state = ask.state;
-    let outcome = run_detached(async move {
-        let outcome = state.store.enrol(newcomer, actor).await?;
-        if let Enrolling::Done(enrolled) = &outcome {
-            if let Some(key_id) = enrolled.revoked_key {
-                effects::commit(&state, Change::KeyRevoked { key_id }).await;
-            }
-            if enrolled.is_shared {
-                effects::commit(&state, Change::AccessChanged).await;
-            }
-            effects::commit(&state, Change::ServerChanged { server_id: enrolled.server_id, owner_id }).await;
-        }
-        Ok(outcome)
-    });
-    match outcome.await? {
+    match run_detached(async move { make(&state, newcomer, actor, permit).await }).await? {
         Enrolling::Done(enrolled) => Ok(CreatedJson(EnrolledOut {
             server_id: Id(enrolled.server_id),
             name: enrolled.name,
-            key: fresh.key.expose_secret().to_owned(),
+            key: fresh.token.expose_secret().to_owned(),
             policy: enrolled.policy,
         })),
         Enrolling::Ended => Err(BearerError::Revoked.into()),
@@ -151,6 +137,29 @@ pub async fn enrol(
             Err(ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() })
         }
     }
+}
+
+/// Makes the machine a server, and applies what that changes.
+async fn make(state: &State, newcomer: Newcomer, actor: Actor, permit: Permit) -> Result<Enrolling, ApiError> {
+    let owner_id = newcomer.owner_id;
+    let outcome = state.store.enrol(newcomer, actor).await;
+    // The next one needs only the database.
+    drop(permit);
+    if let Ok(Enrolling::Done(enrolled)) = &outcome {
+        if let Some(key_id) = enrolled.revoked_key {
+            effects::commit(state, Change::KeyRevoked { key_id }).await;
+        }
+        if enrolled.is_shared {
+            effects::commit(state, Change::AccessChanged).await;
+        }
+        effects::commit(state, Change::ServerChanged { server_id: enrolled.server_id, owner_id }).await;
+    }
+    if let Err(StoreError::Database(_)) = &outcome {
+        // The server and its grants may be stored although the answer was lost, so both are read again.
+        effects::commit(state, Change::AccessChanged).await;
+        state.feeds.publish(Topic::Servers(owner_id), FeedFrame::Notice);
+    }
+    Ok(outcome?)
 }
 
 /// The routes.

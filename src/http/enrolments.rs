@@ -7,7 +7,6 @@ use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde_json::json;
 use signalbox_agent::policy::Policy;
-use signalbox_protocol::Timestamp;
 
 use super::error::ApiError;
 use super::extract::fault::{Faults, Part};
@@ -19,22 +18,17 @@ use super::grants::{SubjectIn, SubjectOut, subject_of};
 use super::grants_in::{check_rights, rights_of};
 use super::path::at;
 use super::people_out::{RightIn, RightOut, RoleIn, RoleOut};
-use super::program_tokens::{MAX_NETWORKS, Network};
 use super::reply::{Done, Listed, fault_of};
 use super::task::run_detached;
+use super::token_terms::{self, DAY_MS, Life, Network, check_length, check_networks};
 use crate::auth::{Caller, enrolment};
 use crate::state::State;
 use crate::store::{
     Enrolment, EnrolmentGrant, EnrolmentTerms, GrantNames, GrantSubject, NewEnrolment, PageRequest, Store,
 };
 
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-
-/// How long an enrolment is valid if its request does not say it.
-const USUAL_LIFE_MS: i64 = 7 * DAY_MS;
-
-/// The longest that an enrolment is valid: its token lies in images and scripts.
-const LONGEST_LIFE_MS: i64 = 90 * DAY_MS;
+/// Short: its token lies in images and scripts.
+const LIFE: Life = Life { usual_ms: 7 * DAY_MS, longest_ms: 90 * DAY_MS, longest: "90 days" };
 
 /// More servers at once than a script makes.
 const MAX_USES: u64 = 1_000;
@@ -109,15 +103,12 @@ pub struct EnrolmentIn {
 
 fn is_sound(enrolment: EnrolmentIn, location: ValuePointerRef<'_>) -> Result<EnrolmentIn, Faults> {
     let mut faults = Faults::default();
-    let lengths = [
-        ("grants", enrolment.grants.as_ref().map(Vec::len), MAX_GRANTS),
-        ("networks", enrolment.networks.as_ref().map(Vec::len), MAX_NETWORKS),
+    let checks = [
+        check_length("grants", enrolment.grants.as_ref().map(Vec::len), MAX_GRANTS, location),
+        check_networks(enrolment.networks.as_deref(), location),
     ];
-    for (field, length, most) in lengths {
-        if length.is_some_and(|length| length > most) {
-            let msg = format!("ensure this value has at most {most} items");
-            faults.0.extend(Faults::at(location.push_key(field), "value_error.list.max_items", msg).0);
-        }
+    for found in checks.into_iter().filter_map(Result::err) {
+        faults.0.extend(found.0);
     }
     if faults.0.is_empty() { Ok(enrolment) } else { Err(faults) }
 }
@@ -239,7 +230,7 @@ pub async fn create(
     let extract::Json(input) = ask.body;
     ask.state.accounts.factors.check_may_change(&caller).await?;
     let now = ask.state.clock.now();
-    let expires_at = expiry(input.expires_at, now)?;
+    let expires_at = LIFE.end(input.expires_at, now)?;
     let grants = grants_of(&ask.state, &caller, input.grants.unwrap_or_default()).await?;
     let fresh = enrolment::generate().map_err(ApiError::internal)?;
     let Number(uses) = input.uses;
@@ -254,7 +245,7 @@ pub async fn create(
             policy: input.policy.map(|AgentPolicy(text)| text),
         },
         uses: u32::try_from(uses).unwrap_or_default(),
-        networks: input.networks.unwrap_or_default().into_iter().map(|Network(text)| text).collect(),
+        networks: token_terms::stored(input.networks),
         now,
         expires_at,
     };
@@ -285,19 +276,6 @@ async fn grants_of(
         grants.push(EnrolmentGrant { subject, role: grant.role.0, rights: rights_of(grant.role, grant.rights) });
     }
     Ok(grants)
-}
-
-/// When a new enrolment ends.
-fn expiry(asked: Option<At>, now: Timestamp) -> Result<Timestamp, ApiError> {
-    let Some(At(at)) = asked else { return Ok(now.plus_millis(USUAL_LIFE_MS)) };
-    let refused = |msg| Err(faulty("expires_at", "value_error.expires_at", msg));
-    if at <= now {
-        refused("ensure this time is in the future")
-    } else if at > now.plus_millis(LONGEST_LIFE_MS) {
-        refused("ensure this time is at most 90 days from now")
-    } else {
-        Ok(at)
-    }
 }
 
 /// Revoke an enrolment

@@ -54,6 +54,7 @@ mod signed_in;
 mod sockets;
 mod task;
 mod teams;
+mod token_terms;
 mod unread;
 mod users;
 mod views;

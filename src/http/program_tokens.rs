@@ -1,55 +1,35 @@
 //! `/tokens`: tokens for programs, each for some servers and up to a role.
 
-use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
+use deserr::{Deserr, ValuePointerRef};
 use paperclip::actix::web::{Resource, delete, get, post};
 use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use secrecy::ExposeSecret;
 use serde::Serialize;
-use serde_json::json;
-use signalbox_protocol::Timestamp;
 
 use super::error::ApiError;
-use super::extract::fault::{Faults, Part};
-use super::extract::field::{At, Name, References, Tag, described, string, text_field};
+use super::extract::fault::Faults;
+use super::extract::field::{At, Name, References, Tag};
 use super::extract::param::PageQuery;
 use super::extract::{self, CallerAt, Checked, IdPath, NoQuery, Recent, SignedIn};
 use super::field_out::{Id, TimeOut};
 use super::grants_in::{check_rights, rights_of};
 use super::path::at;
 use super::people_out::{RightIn, RightOut, RoleIn, RoleOut};
-use super::reply::{Done, Listed, fault_of};
+use super::reply::{Done, Listed};
 use super::task::run_detached;
+use super::token_terms::{self, DAY_MS, Life, Network, check_networks};
 use crate::auth::access::{Action, Role};
 use crate::auth::program_token;
 use crate::change::Change;
 use crate::effects;
-use crate::networks;
 use crate::state::State;
 use crate::store::{Caller, NewProgramToken, ProgramToken, TokenScope};
 
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-
-/// How long a token is valid if its request does not say it.
-const USUAL_LIFE_MS: i64 = 90 * DAY_MS;
-
-/// The longest that a token is valid: nobody remembers what an older one was for.
-const LONGEST_LIFE_MS: i64 = 366 * DAY_MS;
+/// Nobody remembers what an older one was for.
+const LIFE: Life = Life { usual_ms: 90 * DAY_MS, longest_ms: 366 * DAY_MS, longest: "a year" };
 
 /// More than anybody lists by hand, and few enough for a condition of a query. A tag is for more.
 const MAX_SERVERS: usize = 500;
-
-pub const MAX_NETWORKS: usize = 20;
-
-text_field!(
-    /// A network, or a single address.
-    Network(String),
-    |text, location| {
-        let network = networks::network(&text);
-        let network = network.map_err(|msg| Faults::at(location, "value_error.network", msg))?;
-        Ok(network.trunc().to_string())
-    },
-    json!({ "type": "string", "example": "10.0.0.0/8" })
-);
 
 /// Which servers the token is for: exactly one of the fields. It is never for servers that you cannot see.
 #[derive(Debug, Deserr, Apiv2Schema)]
@@ -119,9 +99,8 @@ fn is_sound(token: TokenIn, location: ValuePointerRef<'_>) -> Result<TokenIn, Fa
     if let Err(found) = check_rights(token.role.unwrap_or(USUAL_ROLE), token.rights.as_deref(), location) {
         faults.0.extend(found.0);
     }
-    if token.networks.as_ref().is_some_and(|networks| networks.len() > MAX_NETWORKS) {
-        let msg = format!("ensure this value has at most {MAX_NETWORKS} items");
-        faults.0.extend(Faults::at(location.push_key("networks"), "value_error.list.max_items", msg).0);
+    if let Err(found) = check_networks(token.networks.as_deref(), location) {
+        faults.0.extend(found.0);
     }
     if faults.0.is_empty() { Ok(token) } else { Err(faults) }
 }
@@ -221,7 +200,7 @@ pub async fn create(
     let extract::Json(input) = ask.body;
     ask.state.accounts.factors.check_may_change(&caller).await?;
     let now = ask.state.clock.now();
-    let expires_at = expiry(input.expires_at, now)?;
+    let expires_at = LIFE.end(input.expires_at, now)?;
     let scope = TokenScope::from(input.scope);
     expect_visible(&ask.state, &caller, &scope).await?;
     let role = input.role.unwrap_or(USUAL_ROLE);
@@ -234,27 +213,13 @@ pub async fn create(
         role: role.0,
         rights: rights_of(role, input.rights),
         scope,
-        networks: input.networks.unwrap_or_default().into_iter().map(|Network(text)| text).collect(),
+        networks: token_terms::stored(input.networks),
         second_factor: caller.second_factor,
         now,
         expires_at,
     };
     let made = ask.state.store.create_program_token(new, actor).await?;
     Ok(CreatedJson(FreshProgramTokenOut { about: made.into(), token: fresh.token.expose_secret().to_owned() }))
-}
-
-/// When a new token stops working.
-fn expiry(asked: Option<At>, now: Timestamp) -> Result<Timestamp, ApiError> {
-    let Some(At(at)) = asked else { return Ok(now.plus_millis(USUAL_LIFE_MS)) };
-    let refused =
-        |msg| Err(ApiError::Invalid(fault_of("expires_at", "value_error.expires_at", msg).within(Part::Body)));
-    if at <= now {
-        refused("ensure this time is in the future")
-    } else if at > now.plus_millis(LONGEST_LIFE_MS) {
-        refused("ensure this time is at most a year from now")
-    } else {
-        Ok(at)
-    }
 }
 
 /// Checks that the caller can see all servers that a scope names.

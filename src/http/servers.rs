@@ -32,10 +32,7 @@ use crate::effects;
 use crate::feeds::{FeedFrame, Topic};
 use crate::fleet::Fleet;
 use crate::state::State;
-use crate::store::{Caller, NewServer, Server, ServerPatch};
-
-/// The default port of a server: SSH's.
-const DEFAULT_PORT: u16 = 22;
+use crate::store::{Caller, DEFAULT_PORT, NewServer, Server, ServerPatch};
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]

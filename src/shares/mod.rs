@@ -47,6 +47,8 @@ pub struct Shares {
     pub listings: Gate,
     /// Searches of logs, by account.
     pub searches: Gate,
+    /// Machines that become servers, by account.
+    pub enrolments: Gate,
 }
 
 impl Shares {
@@ -61,6 +63,7 @@ impl Shares {
             reads: Gate::new("reads", sizes.reads),
             listings: Gate::new("listings", sizes.listings),
             searches: Gate::new("searches", sizes.searches),
+            enrolments: Gate::new("enrolments", sizes.enrolments),
         }
     }
 }

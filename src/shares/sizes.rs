@@ -14,6 +14,7 @@ pub struct Sizes {
     pub reads: Limits,
     pub listings: Limits,
     pub searches: Limits,
+    pub enrolments: Limits,
 }
 
 /// Connections at the same time, limited further by the operating system and the workers. A share gets half of them.
@@ -54,6 +55,11 @@ const LISTINGS_WAITING: usize = 256;
 const SEARCHES: usize = 32;
 const SEARCHES_WAITING: usize = 256;
 
+/// Each machine that enrols has a connection to the database, of which there are 16, and those of one account follow each other there.
+/// An account gets two: for the machine that enrols, and for the next one.
+const ENROLMENTS: usize = 4;
+const ENROLMENTS_WAITING: usize = 1_024;
+
 impl Default for Sizes {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
@@ -67,6 +73,7 @@ impl Default for Sizes {
             reads: Limits { places: (cores * READS_A_CORE).max(LEAST_READS), waiting: READS_WAITING, stay: Stay::Long },
             listings: Limits { places: LISTINGS, waiting: LISTINGS_WAITING, stay: Stay::Long },
             searches: Limits { places: SEARCHES, waiting: SEARCHES_WAITING, stay: Stay::Long },
+            enrolments: Limits { places: ENROLMENTS, waiting: ENROLMENTS_WAITING, stay: Stay::Long },
         }
     }
 }

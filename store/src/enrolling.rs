@@ -3,22 +3,26 @@
 //! One transaction takes a use, and makes the server, its key and its grants, or none of them. Transactions of one owner follow each
 //! other ([`lock_owner`]), on every instance, so that names are unique and quotas hold; the use is taken by a statement with a
 //! condition all the same, so that the last one is given out once, whatever else writes the row.
+//!
+//! All that may wait for somebody else comes first: the owner's row, then those whom the grants name, who may be adding something
+//! of their own. The entries of the audit log come last, because every other append waits from the first one on.
 
 use std::collections::HashSet;
 
 use entity::{Millis, api_key, enrolled_server, enrolment, server};
 use sea_orm::sea_query::{Expr, ExprTrait, LikeExpr};
 use sea_orm::{ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QuerySelect};
-use serde_json::json;
+use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::advisory_lock::lock_owner;
 use super::audit_log::record_in;
-use super::enrolments::{EnrolmentGrant, entry};
+use super::enrolments::entry;
 use super::grants::subject_of;
 use super::server_filter::escape_like;
-use super::{Enrolment, Grant, GrantScope, NewServer, Quota, Store, StoreError};
+use super::servers::DEFAULT_PORT;
+use super::{Enrolment, NewServer, Quota, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
 /// The longest name of a server.
@@ -26,9 +30,6 @@ const MAX_NAME: usize = 100;
 
 /// Characters that a number behind a name takes at most.
 const MAX_NUMBER: usize = 6;
-
-/// The port of a server whose machine names none: SSH's.
-const PORT: u16 = 22;
 
 /// A machine that shows the token of an enrolment.
 #[derive(Debug, Clone)]
@@ -115,6 +116,7 @@ impl Store {
         actor: &Actor,
     ) -> Result<Enrolling, StoreError> {
         let Some(enrolment) = Enrolment::of_row(row.clone()) else { return Ok(Enrolling::Ended) };
+        let subjects = subjects_of(transaction, &enrolment).await?;
         if !take_use(transaction, newcomer).await? {
             return Ok(Enrolling::UsedUp);
         }
@@ -122,16 +124,22 @@ impl Store {
             owner_id: newcomer.owner_id,
             name: free_name(transaction, newcomer.owner_id, &newcomer.hostname).await?,
             host: newcomer.hostname.clone(),
-            port: PORT,
+            port: DEFAULT_PORT,
             description: String::new(),
             tags: enrolment.terms.tags,
         };
-        let record = self.create_server_in(transaction, &new, actor).await?;
+        let (record, created) = self.create_server_in(transaction, &new, actor).await?;
         self.expect_room(transaction, newcomer.owner_id, Quota::ApiKeys).await?;
-        let key_id = insert_key(transaction, newcomer, record.id, &row.name, actor).await?;
-        let mut is_shared = false;
-        for grant in &enrolment.terms.grants {
-            is_shared |= self.share(transaction, newcomer.owner_id, record.id, grant, actor).await?;
+        let (key_id, key_created) = insert_key(transaction, newcomer, record.id, &row.name, actor).await?;
+        let mut entries = vec![created, key_created];
+        let granted = enrolment.terms.grants.into_iter().zip(subjects);
+        let granted: Vec<_> = granted.filter_map(|(grant, subject)| Some((grant, subject?))).collect();
+        self.expect_room_for(transaction, newcomer.owner_id, Quota::Grants, granted.len()).await?;
+        let is_shared = !granted.is_empty();
+        for (grant, subject) in granted {
+            let grant = grant.on_server(newcomer.owner_id, record.id);
+            grant.insert(transaction).await?;
+            entries.push(grant.entry(action::GRANT_CREATE, subject, actor.clone()));
         }
         if let Some(request) = &newcomer.request {
             let (server_id, enrolment_id, request) = (record.id, row.id, request.clone());
@@ -139,38 +147,12 @@ impl Store {
             let made = made.into_active_model().reset_all();
             enrolled_server::Entity::insert(made).exec_without_returning(transaction).await?;
         }
-        record_use(transaction, newcomer, row, &record, actor).await?;
+        entries.push(use_of(newcomer, row, &record, actor));
+        for entry in entries {
+            record_in(transaction, entry).await?;
+        }
         let policy = enrolment.terms.policy;
         Ok(Enrolling::Done(Enrolled { server_id: record.id, name: record.name, policy, is_shared, revoked_key: None }))
-    }
-
-    /// Grants somebody a role on the new server. Returns whether there still is such a user or team.
-    async fn share(
-        &self,
-        transaction: &impl ConnectionTrait,
-        owner_id: Uuid,
-        server_id: Uuid,
-        grant: &EnrolmentGrant,
-        actor: &Actor,
-    ) -> Result<bool, StoreError> {
-        let Some(subject) = subject_of(transaction, grant.subject).await? else {
-            tracing::warn!(user.id = %owner_id, "an enrolment has a grant for a user or team that was deleted");
-            return Ok(false);
-        };
-        self.expect_room(transaction, owner_id, Quota::Grants).await?;
-        let grant = Grant {
-            id: Uuid::now_v7(),
-            owner_id,
-            giver_id: Some(owner_id),
-            subject: grant.subject,
-            scope: GrantScope::Server(server_id),
-            role: grant.role,
-            rights: grant.rights,
-            created_at: Timestamp::now(),
-        };
-        grant.insert(transaction).await?;
-        record_in(transaction, grant.entry(action::GRANT_CREATE, subject, actor.clone())).await?;
-        Ok(true)
     }
 
     /// Replaces the key of a machine that lost its answer. The earlier key opens nothing any more.
@@ -194,14 +176,16 @@ impl Store {
         api_key::Entity::delete_by_id(old.id).exec(transaction).await?;
         let revoked = Entry::new(action::API_KEY_REVOKE, newcomer.owner_id, actor.clone()).target(old.id);
         let detail = json!({ "name": old.name, "prefix": old.prefix });
-        record_in(transaction, revoked.on_server(record.id).detail(detail)).await?;
-        let key_id = insert_key(transaction, newcomer, record.id, &row.name, actor).await?;
+        let revoked = revoked.on_server(record.id).detail(detail);
+        let (key_id, key_created) = insert_key(transaction, newcomer, record.id, &row.name, actor).await?;
         enrolled_server::Entity::update_many()
             .col_expr(enrolled_server::Column::KeyId, Expr::value(key_id))
             .filter(enrolled_server::Column::ServerId.eq(record.id))
             .exec(transaction)
             .await?;
-        record_use(transaction, newcomer, row, &record, actor).await?;
+        for entry in [revoked, key_created, use_of(newcomer, row, &record, actor)] {
+            record_in(transaction, entry).await?;
+        }
         Ok(Enrolling::Done(Enrolled {
             server_id: record.id,
             name: record.name,
@@ -224,6 +208,22 @@ async fn earlier(
     Ok(same.one(transaction).await?)
 }
 
+/// The users and teams of the grants, which stay until the transaction ends; none in place of one that was deleted.
+async fn subjects_of(
+    transaction: &impl ConnectionTrait,
+    enrolment: &Enrolment,
+) -> Result<Vec<Option<Value>>, StoreError> {
+    let mut subjects = Vec::with_capacity(enrolment.terms.grants.len());
+    for grant in &enrolment.terms.grants {
+        let subject = subject_of(transaction, grant.subject).await?;
+        if subject.is_none() {
+            tracing::warn!(enrolment.id = %enrolment.id, "an enrolment has a grant for a user or team that was deleted");
+        }
+        subjects.push(subject);
+    }
+    Ok(subjects)
+}
+
 /// Takes a use. Returns whether there was one left.
 async fn take_use(transaction: &impl ConnectionTrait, newcomer: &Newcomer) -> Result<bool, StoreError> {
     use enrolment::Column;
@@ -244,7 +244,7 @@ async fn insert_key(
     server_id: Uuid,
     name: &str,
     actor: &Actor,
-) -> Result<Uuid, StoreError> {
+) -> Result<(Uuid, Entry), StoreError> {
     let key = api_key::Model {
         id: Uuid::now_v7(),
         server_id,
@@ -259,20 +259,13 @@ async fn insert_key(
     let entry = Entry::new(action::API_KEY_CREATE, newcomer.owner_id, actor.clone()).on_server(server_id).target(id);
     let entry = entry.detail(json!({ "name": key.name, "prefix": key.prefix, "expires_at": null }));
     api_key::Entity::insert(key.into_active_model().reset_all()).exec_without_returning(transaction).await?;
-    record_in(transaction, entry).await?;
-    Ok(id)
+    Ok((id, entry))
 }
 
-async fn record_use(
-    transaction: &impl ConnectionTrait,
-    newcomer: &Newcomer,
-    row: &enrolment::Model,
-    record: &server::Model,
-    actor: &Actor,
-) -> Result<(), StoreError> {
+fn use_of(newcomer: &Newcomer, row: &enrolment::Model, record: &server::Model, actor: &Actor) -> Entry {
     let entry = entry(action::ENROLMENT_USE, row, actor.clone()).on_server_named(record.id, &record.name);
     let detail = json!({ "name": row.name, "prefix": row.prefix, "hostname": newcomer.hostname });
-    record_in(transaction, entry.detail(detail)).await
+    entry.detail(detail)
 }
 
 /// A name that no server of this owner has: the host name, or one with the next free number behind it.
@@ -290,8 +283,9 @@ async fn free_name(transaction: &impl ConnectionTrait, owner_id: Uuid, hostname:
         .await?
         .into_iter()
         .collect();
-    let names = std::iter::once(numbered(hostname, None)).chain((2..).map(|number| numbered(hostname, Some(number))));
-    Ok(names.into_iter().find(|name| !taken.contains(name)).unwrap_or_default())
+    let mut names =
+        std::iter::once(numbered(hostname, None)).chain((2..).map(|number| numbered(hostname, Some(number))));
+    Ok(names.find(|name| !taken.contains(name)).unwrap_or_default())
 }
 
 /// A host name with this number behind it, cut to the length of a name.

@@ -12,7 +12,8 @@ use uuid::Uuid;
 
 use super::audit_log::record_in;
 use super::grants::subject_of;
-use super::{GrantSubject, Page, PageRequest, Quota, Right, Rights, Role, Store, StoreError};
+use super::roles::StoredRole;
+use super::{Grant, GrantScope, GrantSubject, Page, PageRequest, Quota, Rights, Role, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
 /// What somebody besides the owner may do to each server of an enrolment.
@@ -33,8 +34,8 @@ struct StoredGrant {
     user_id: Option<Uuid>,
     #[serde(skip_serializing_if = "Option::is_none")]
     team_id: Option<Uuid>,
-    role: String,
-    rights: Vec<String>,
+    #[serde(flatten)]
+    role: StoredRole,
 }
 
 impl StoredGrant {
@@ -45,8 +46,7 @@ impl StoredGrant {
             (None, Some(id)) => GrantSubject::Team(id),
             _ => return None,
         };
-        let role = Role::of_word(&self.role).filter(|role| Role::GRANTED.contains(role))?;
-        let rights = self.rights.iter().filter_map(|word| Right::of_word(word)).collect();
+        let (role, rights) = self.role.read()?;
         Some(EnrolmentGrant { subject, role, rights })
     }
 }
@@ -59,14 +59,27 @@ impl EnrolmentGrant {
         all.into_iter().filter_map(StoredGrant::read).collect()
     }
 
+    /// The grant on a server that was made with the enrolment.
+    pub(super) fn on_server(self, owner_id: Uuid, server_id: Uuid) -> Grant {
+        Grant {
+            id: Uuid::now_v7(),
+            owner_id,
+            giver_id: Some(owner_id),
+            subject: self.subject,
+            scope: GrantScope::Server(server_id),
+            role: self.role,
+            rights: self.rights,
+            created_at: Timestamp::now(),
+        }
+    }
+
     fn stored(all: &[Self]) -> Value {
         let form = |grant: &Self| {
             let (user_id, team_id) = match grant.subject {
                 GrantSubject::User(id) => (Some(id), None),
                 GrantSubject::Team(id) => (None, Some(id)),
             };
-            let rights = grant.rights.words().into_iter().map(str::to_owned).collect();
-            StoredGrant { user_id, team_id, role: grant.role.word().to_owned(), rights }
+            StoredGrant { user_id, team_id, role: StoredRole::new(grant.role, grant.rights) }
         };
         json!(all.iter().map(form).collect::<Vec<_>>())
     }
@@ -258,10 +271,7 @@ impl Store {
             let transaction = self.write.begin().await?;
             let found = enrolment::Entity::find_by_id(id).filter(enrolment::Column::OwnerId.eq(owner_id));
             let Some(row) = found.lock_exclusive().one(&transaction).await? else { return Ok(false) };
-            // Another request was faster, and has written the entry.
-            if enrolment::Entity::delete_by_id(id).exec(&transaction).await?.rows_affected == 0 {
-                return Ok(false);
-            }
+            enrolment::Entity::delete_by_id(id).exec(&transaction).await?;
             let entry = entry(action::ENROLMENT_REVOKE, &row, actor.clone());
             let detail = json!({ "name": row.name, "prefix": row.prefix, "uses_left": row.uses_left });
             record_in(&transaction, entry.detail(detail)).await?;
@@ -308,6 +318,7 @@ pub(super) fn entry(action: &'static str, row: &enrolment::Model, actor: Actor) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Right;
 
     #[test]
     fn grants_are_read_as_they_were_stored() {
@@ -323,9 +334,12 @@ mod tests {
 
         let stored = EnrolmentGrant::stored(&all);
 
-        let expected = json!({"user_id": Uuid::from_u128(1), "role": "operator", "rights": ["commands", "logs"]});
-        assert_eq!(stored[0], expected);
-        assert_eq!(EnrolmentGrant::all_of(&stored.to_string()), all);
+        let text = concat!(
+            r#"[{"rights":["commands","logs"],"role":"operator","user_id":"00000000-0000-0000-0000-000000000001"},"#,
+            r#"{"rights":[],"role":"viewer","team_id":"00000000-0000-0000-0000-000000000002"}]"#,
+        );
+        assert_eq!(stored.to_string(), text);
+        assert_eq!(EnrolmentGrant::all_of(text), all);
     }
 
     #[test]

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
-use super::audit_log::record_in;
-use super::{Grant, GrantScope, GrantSubject, Invitation, Quota, Right, Rights, Role, Store, StoreError, User};
-use crate::audit::{Actor, action};
+use super::roles::StoredRole;
+use super::{Grant, GrantScope, GrantSubject, Invitation, Quota, Rights, Role, Store, StoreError, User};
+use crate::audit::{Actor, Entry, action};
 
 /// What an invitation grants on the servers of the administrator who invites.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,9 +26,8 @@ pub struct InvitedGrant {
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredGrant {
     scope: StoredScope,
-    role: String,
-    #[serde(default)]
-    rights: Vec<String>,
+    #[serde(flatten)]
+    role: StoredRole,
 }
 
 /// Which servers: one of the fields.
@@ -52,8 +51,7 @@ impl StoredGrant {
             (None, None, true) => GrantScope::All,
             _ => return None,
         };
-        let role = Role::of_word(&self.role).filter(|role| Role::GRANTED.contains(role))?;
-        let rights: Rights = self.rights.iter().filter_map(|word| Right::of_word(word)).collect();
+        let (role, rights) = self.role.read()?;
         Some(InvitedGrant { scope, role, rights })
     }
 }
@@ -74,8 +72,7 @@ impl InvitedGrant {
                 GrantScope::Tag(tag) => StoredScope { tag: Some(tag.clone()), ..StoredScope::default() },
                 GrantScope::All => StoredScope { all: true, ..StoredScope::default() },
             },
-            role: grant.role.word().to_owned(),
-            rights: grant.rights.words().into_iter().map(str::to_owned).collect(),
+            role: StoredRole::new(grant.role, grant.rights),
         };
         json!(all.iter().map(form).collect::<Vec<_>>())
     }
@@ -97,14 +94,16 @@ impl InvitedGrant {
 impl Store {
     /// Inserts the grants of an invitation for its new account. Left out is what its giver cannot give any more: a server that is no
     /// longer theirs, and grants beyond their quota. Registering does not fail because of that.
+    /// Returns the entries, which the caller appends at the end: this may wait for the giver.
     pub(super) async fn give_invited(
         &self,
         transaction: &impl ConnectionTrait,
         invitation: &Invitation,
         user: &User,
         actor: &Actor,
-    ) -> Result<(), StoreError> {
-        let Some(owner_id) = invitation.owner_id else { return Ok(()) };
+    ) -> Result<Vec<Entry>, StoreError> {
+        let mut entries = Vec::new();
+        let Some(owner_id) = invitation.owner_id else { return Ok(entries) };
         let invited = InvitedGrant::all_of(&invitation.grants).into_iter();
         for grant in invited.map(|invited| invited.for_user(owner_id, user.id)) {
             if let GrantScope::Server(id) = grant.scope
@@ -116,15 +115,15 @@ impl Store {
                 Ok(()) => {}
                 Err(StoreError::QuotaExceeded { .. }) => {
                     tracing::warn!(user.id = %owner_id, "an invitation has more grants than the quota of its giver allows");
-                    return Ok(());
+                    return Ok(entries);
                 }
                 Err(error) => return Err(error),
             }
             grant.insert(transaction).await?;
             let subject = json!({ "user": user.username, "user_id": user.id });
-            record_in(transaction, grant.entry(action::GRANT_CREATE, subject, actor.clone())).await?;
+            entries.push(grant.entry(action::GRANT_CREATE, subject, actor.clone()));
         }
-        Ok(())
+        Ok(entries)
     }
 }
 
@@ -136,6 +135,7 @@ async fn is_owned(transaction: &impl ConnectionTrait, owner_id: Uuid, server_id:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Right;
 
     #[test]
     fn grants_are_read_as_they_were_stored() {
@@ -148,9 +148,13 @@ mod tests {
 
         let stored = InvitedGrant::stored(&all);
 
-        let expected = json!({"scope": {"tag": "db"}, "role": "operator", "rights": ["commands", "logs"]});
-        assert_eq!((&stored[1], &stored[2]["scope"]), (&expected, &json!({"all": true})));
-        assert_eq!(InvitedGrant::all_of(&stored.to_string()), all);
+        let text = concat!(
+            r#"[{"rights":[],"role":"viewer","scope":{"server_id":"00000000-0000-0000-0000-000000000001"}},"#,
+            r#"{"rights":["commands","logs"],"role":"operator","scope":{"tag":"db"}},"#,
+            r#"{"rights":[],"role":"manager","scope":{"all":true}}]"#,
+        );
+        assert_eq!(stored.to_string(), text);
+        assert_eq!(InvitedGrant::all_of(text), all);
     }
 
     #[test]

@@ -163,7 +163,7 @@ pub use schedules::{EndedRun, KEPT_RUNS, MAX_SCHEDULES, Occurrence};
 pub use server_events::{NewServerEvent, ServerEventFilter, presence as presence_kind};
 pub use server_filter::{ServerFilter, StatusFilter};
 pub use server_lists::VisibleServer;
-pub use servers::{NewServer, Server, ServerPatch};
+pub use servers::{DEFAULT_PORT, NewServer, Server, ServerPatch};
 pub use share::{SHARDS, Share, shard_of};
 pub use silences::{SilenceTerms, WeeklySchedule};
 pub use status_changes::CLOCK_IS_WRONG;

@@ -203,10 +203,24 @@ impl Store {
         owner_id: Uuid,
         quota: Quota,
     ) -> Result<(), StoreError> {
+        self.expect_room_for(transaction, owner_id, quota, 1).await
+    }
+
+    /// As [`Self::expect_room`], for several at once. There is always room for none, even after the quota was lowered.
+    pub(super) async fn expect_room_for(
+        &self,
+        transaction: &impl ConnectionTrait,
+        owner_id: Uuid,
+        quota: Quota,
+        more: usize,
+    ) -> Result<(), StoreError> {
+        if more == 0 {
+            return Ok(());
+        }
         lock_owner(transaction, owner_id).await?;
         let limit = self.quotas.limit(quota);
-        let used = count(transaction, owner_id, quota).await?;
-        if used < limit { Ok(()) } else { Err(StoreError::QuotaExceeded { quota, limit }) }
+        let wanted = count(transaction, owner_id, quota).await?.saturating_add(more as u64);
+        if wanted <= limit { Ok(()) } else { Err(StoreError::QuotaExceeded { quota, limit }) }
     }
 
     /// How many evaluations an owner has before a change of servers or thresholds. Until the transaction ends, no other one

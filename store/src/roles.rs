@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// What somebody is for a server. Each role contains the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
@@ -143,6 +145,27 @@ impl FromIterator<Right> for Rights {
     }
 }
 
+/// A granted role with its rights, in the words in which JSON columns have them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StoredRole {
+    role: String,
+    #[serde(default)]
+    rights: Vec<String>,
+}
+
+impl StoredRole {
+    pub fn new(role: Role, rights: Rights) -> Self {
+        Self { role: role.word().to_owned(), rights: rights.words().into_iter().map(str::to_owned).collect() }
+    }
+
+    /// None for a role that only a later version understands, or that nobody can grant. Words that this version does not know
+    /// give no right.
+    pub fn read(&self) -> Option<(Role, Rights)> {
+        let role = Role::of_word(&self.role).filter(|role| Role::GRANTED.contains(role))?;
+        Some((role, self.rights.iter().filter_map(|word| Right::of_word(word)).collect()))
+    }
+}
+
 impl fmt::Debug for Rights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.iter()).finish()
@@ -169,5 +192,27 @@ mod tests {
         assert_eq!(Rights::of_joined("commands,reboot"), [Right::Commands].into_iter().collect());
         assert_eq!(Rights::of_joined(""), Rights::NONE);
         assert_eq!(Right::ALL.into_iter().collect::<Rights>(), Rights::ALL);
+    }
+
+    #[test]
+    fn a_stored_role_keeps_its_text() {
+        let rights = [Right::Logs, Right::Commands].into_iter().collect();
+        let text = r#"{"role":"operator","rights":["commands","logs"]}"#;
+
+        let stored = StoredRole::new(Role::Operator, rights);
+
+        assert_eq!(serde_json::to_string(&stored).unwrap(), text);
+        assert_eq!(serde_json::from_str::<StoredRole>(text).unwrap().read(), Some((Role::Operator, rights)));
+    }
+
+    #[test]
+    fn a_stored_role_that_is_not_understood_is_none() {
+        let read = |text| serde_json::from_str::<StoredRole>(text).unwrap().read();
+        let commands = [Right::Commands].into_iter().collect();
+
+        assert_eq!(read(r#"{"role":"owner","rights":[]}"#), None);
+        assert_eq!(read(r#"{"role":"root","rights":[]}"#), None);
+        assert_eq!(read(r#"{"role":"operator","rights":["reboot","commands"]}"#), Some((Role::Operator, commands)));
+        assert_eq!(read(r#"{"role":"viewer"}"#), Some((Role::Viewer, Rights::NONE)));
     }
 }

@@ -16,6 +16,9 @@ use super::silences::look_again;
 use super::{Quota, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
 
+/// The default port of a server: SSH's.
+pub const DEFAULT_PORT: u16 = 22;
+
 /// A server with its tags.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
@@ -66,20 +69,21 @@ impl Store {
     pub async fn create_server(&self, new: NewServer, actor: Actor) -> Result<Server, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            let record = self.create_server_in(&transaction, &new, &actor).await?;
+            let (record, entry) = self.create_server_in(&transaction, &new, &actor).await?;
+            record_in(&transaction, entry).await?;
             transaction.commit().await?;
             Ok(Server { record, tags: new.tags.clone() })
         })
         .await
     }
 
-    /// Inserts a server in this transaction.
+    /// Inserts a server in this transaction. The caller appends the entry at the end.
     pub(super) async fn create_server_in(
         &self,
         transaction: &impl ConnectionTrait,
         new: &NewServer,
         actor: &Actor,
-    ) -> Result<server::Model, StoreError> {
+    ) -> Result<(server::Model, Entry), StoreError> {
         let record = row_of(new);
         self.expect_room(transaction, new.owner_id, Quota::Servers).await?;
         let before = self.evaluations_before(transaction, new.owner_id).await?;
@@ -90,8 +94,7 @@ impl Store {
         let entry = Entry::new(action::SERVER_CREATE, record.owner_id, actor.clone())
             .on_server_named(record.id, &record.name)
             .detail(json!({ "host": record.host, "port": record.port }));
-        record_in(transaction, entry).await?;
-        Ok(record)
+        Ok((record, entry))
     }
 
     /// Finds a server of an owner.

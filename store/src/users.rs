@@ -100,9 +100,12 @@ impl Store {
                 Some(invitation) => entry.detail(json!({ "invitation": invitation.id })),
                 None => entry,
             };
-            record_in(&transaction, entry).await?;
+            let mut entries = vec![entry];
             if let Some(invitation) = &invitation {
-                self.give_invited(&transaction, invitation, &user, &actor).await?;
+                entries.extend(self.give_invited(&transaction, invitation, &user, &actor).await?);
+            }
+            for entry in entries {
+                record_in(&transaction, entry).await?;
             }
             if let Some(login) = &login {
                 logins::insert(&transaction, login).await?;

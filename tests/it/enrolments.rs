@@ -1,6 +1,7 @@
 //! `/enrolments` and `/enrol`: machines that make themselves servers.
 
 mod bounds;
+mod crowd;
 mod machines;
 mod once;
 mod sharing;

@@ -61,11 +61,11 @@ impl Scene {
             server_id: server.record.id,
             name: "key".to_owned(),
             prefix: fresh.prefix,
-            digest: fresh.digest,
+            digest: fresh.digest.to_vec(),
             expires_at: None,
         };
         state.store.create_api_key(key, Actor::command_line()).await.unwrap();
-        let key = fresh.key.expose_secret().to_owned();
+        let key = fresh.token.expose_secret().to_owned();
         Self { state, server_id: server.record.id, key, _directory: directory }
     }
 

@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
+use sea_orm::{ConnectionTrait, Database};
 use serde_json::{Value, json};
+use signalbox::audit::Actor;
 use signalbox::config::Quotas;
+use signalbox::store::{GrantScope, GrantSubject, NewGrant, NewServer, Rights, Role};
 use signalbox_protocol::Timestamp;
 
 use super::Scene;
+use crate::support::dashboard::{Dashboard, Pass};
+use crate::support::storage::direct;
 use crate::support::{Account, PASSWORD, TestService, text_of};
 
 impl Scene {
@@ -114,6 +119,50 @@ async fn a_grant_for_an_account_that_was_deleted_is_left_out() {
 
     assert_eq!(scene.read("/grants").await, json!([]));
     assert_eq!(scene.shown(&enrolment).await["grants"][0]["subject"]["username"], Value::Null);
+}
+
+/// What is stored here without the service's knowledge is what a commit leaves whose answer is lost.
+#[actix_web::test]
+async fn after_an_error_servers_and_grants_are_read_again() {
+    let scene = Scene::start().await;
+    let bob = scene.service.register("bob").await;
+    scene.service.server(&scene.owner, "db").await;
+    let enrolment = scene.enrolment(json!({})).await;
+    let path = "/api/v1/ws/fleet";
+    let mut dashboard =
+        Dashboard::open(scene.service.address, path, Pass::Header(&scene.owner.token), &[]).await.unwrap();
+    dashboard.expect("fleet").await;
+    let (store, owner_id) = (&scene.service.state.store, scene.owner.id);
+    let web = NewServer {
+        owner_id,
+        name: "web".to_owned(),
+        host: "192.0.2.10".to_owned(),
+        port: 22,
+        description: String::new(),
+        tags: Vec::new(),
+    };
+    let web = store.create_server(web, Actor::command_line()).await.unwrap().record.id;
+    let grant = NewGrant {
+        owner_id,
+        giver_id: owner_id,
+        subject: GrantSubject::User(bob.id),
+        scope: GrantScope::Server(web),
+        role: Role::Viewer,
+        rights: Rights::NONE,
+    };
+    store.create_grant(grant, Actor::command_line()).await.unwrap();
+    assert_eq!(scene.seen_by(&bob).await, []);
+    let database = Database::connect(direct(&scene.service.state.config.database_url())).await.unwrap();
+    database.execute_unprepared("ALTER TABLE enrolled_servers RENAME TO away").await.unwrap();
+
+    let body = json!({"hostname": "web-2", "request_id": "6b1f0c5e9a3d4e7f8a2b1c0d9e8f7a6b"});
+    scene.service.client.post("/enrol").bearer(&enrolment.token).json(body).expect(500).await;
+
+    database.execute_unprepared("ALTER TABLE away RENAME TO enrolled_servers").await.unwrap();
+    database.close().await.unwrap();
+    assert_eq!(scene.seen_by(&bob).await, [pair("web", "viewer")]);
+    while !dashboard.until("fleet").await.to_string().contains(&web.to_string()) {}
+    assert_eq!((scene.server_names().await.len(), &scene.shown(&enrolment).await["uses_left"]), (2, &json!(1_000)));
 }
 
 #[actix_web::test]
