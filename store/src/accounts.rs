@@ -152,7 +152,7 @@ impl Store {
                 return Ok(Some(new));
             }
             if administers(&old) && !administers(&new) {
-                expect_another_administrator(&transaction, id).await?;
+                expect_another_administrator(&transaction, &old).await?;
                 end_invitations(&transaction, id).await?;
             }
             user::Entity::update_many()
@@ -208,7 +208,7 @@ impl Store {
                 None => None,
             };
             if administers(&gone) {
-                expect_another_administrator(&transaction, user_id).await?;
+                expect_another_administrator(&transaction, &gone).await?;
             }
             let batches = end_batches(&transaction, user_id).await?;
             let moved = match &recipient {
@@ -290,11 +290,15 @@ pub(super) async fn expect_administrator(transaction: &impl ConnectionTrait, act
     if found.as_ref().is_some_and(administers) { Ok(()) } else { Err(StoreError::NotAdministrator) }
 }
 
-async fn expect_another_administrator(transaction: &impl ConnectionTrait, than: Uuid) -> Result<(), StoreError> {
+/// Somebody can administer the service without this administrator. Where they have a password, another one with a password: an
+/// administrator of the identity provider cannot sign in while that is away.
+async fn expect_another_administrator(transaction: &impl ConnectionTrait, than: &User) -> Result<(), StoreError> {
+    let with_password = (!than.password_hash.is_empty()).then(|| user::Column::PasswordHash.ne(""));
     let others = user::Entity::find()
         .filter(user::Column::IsAdmin.eq(true))
         .filter(user::Column::DisabledAt.is_null())
-        .filter(user::Column::Id.ne(than));
+        .filter(user::Column::Id.ne(than.id))
+        .filter(Condition::all().add_option(with_password));
     if others.count(transaction).await? > 0 { Ok(()) } else { Err(StoreError::LastAdministrator) }
 }
 

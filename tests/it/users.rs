@@ -169,6 +169,28 @@ async fn somebody_can_always_administer_the_service() {
 }
 
 #[actix_web::test]
+async fn an_administrator_of_the_provider_is_no_substitute_for_one_with_a_password() {
+    let service = TestService::start().await;
+    let (admin, bob, cy) =
+        (service.register("admin").await, service.register("bob").await, service.register("cyd").await);
+    change(&service, &admin, bob.id, json!({"is_admin": true})).expect(200).await;
+    let storage = service.stop().await;
+    storage.execute(&["UPDATE users SET password_hash = '' WHERE username = 'bob'"]).await;
+    let service = TestService::start_on(storage, |_| {}).await;
+
+    for body in [json!({"is_admin": false}), json!({"disabled": true})] {
+        change(&service, &admin, admin.id, body).expect_error(400, "last_admin").await;
+    }
+    let deleted = service.client.delete(format!("/users/{}", admin.id)).bearer(&admin.token);
+    deleted.expect_error(400, "last_admin").await;
+
+    // The one of the provider can go, and with another password the first one can, too.
+    change(&service, &admin, bob.id, json!({"is_admin": false})).expect(200).await;
+    change(&service, &admin, cy.id, json!({"is_admin": true})).expect(200).await;
+    change(&service, &admin, admin.id, json!({"is_admin": false})).expect(200).await;
+}
+
+#[actix_web::test]
 async fn of_two_administrators_who_demote_each_other_one_remains() {
     let service = TestService::start().await;
     let (admin, bob) = (service.register("admin").await, service.register("bob").await);
