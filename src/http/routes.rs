@@ -15,16 +15,10 @@ pub fn configure(config: &mut plain::ServiceConfig) {
     }
     for prefix in [API, ""] {
         let at = |path: &str| format!("{prefix}{path}");
+        for (path, route) in sockets::routes() {
+            config.service(plain::resource(at(path)).route(route));
+        }
         config
-            .service(plain::resource(at("/agents/ws")).route(plain::get().to(sockets::agents)))
-            .service(plain::resource(at("/ws/metrics/{server_id}")).route(plain::get().to(sockets::metrics)))
-            .service(plain::resource(at("/ws/alerts")).route(plain::get().to(sockets::alerts)))
-            .service(plain::resource(at("/ws/fleet")).route(plain::get().to(sockets::fleet)))
-            .service(plain::resource(at("/ws/logs/{server_id}")).route(plain::get().to(sockets::logs)))
-            .service(
-                plain::resource(at("/ws/commands/{server_id}/{command_id}")).route(plain::get().to(sockets::commands)),
-            )
-            .service(plain::resource(at("/ws/terminal/{server_id}")).route(plain::get().to(sockets::terminal)))
             .service(plain::resource(at("/docs")).route(plain::get().to(docs::swagger)))
             .service(plain::resource(at("/redoc")).route(plain::get().to(docs::redoc)))
             .service(plain::resource(at("/openapi.json")).route(plain::get().to(docs::openapi)));

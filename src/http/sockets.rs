@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actix_web::http::header;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, Route, web};
 use deserr::Deserr;
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::TerminalSize;
@@ -30,8 +30,23 @@ use crate::ws::{
     agent_session, alert_subscription, command_subscription, fleet_subscription, log_subscription, metrics_subscription,
 };
 
+/// The path below the API, and the handler, of each socket. The document describes each of them, and tests/it/rights says who may
+/// open it.
+pub fn routes() -> [(&'static str, Route); 7] {
+    let get = web::get;
+    [
+        ("/agents/ws", get().to(agents)),
+        ("/ws/metrics/{server_id}", get().to(metrics)),
+        ("/ws/alerts", get().to(alerts)),
+        ("/ws/fleet", get().to(fleet)),
+        ("/ws/logs/{server_id}", get().to(logs)),
+        ("/ws/commands/{server_id}/{command_id}", get().to(commands)),
+        ("/ws/terminal/{server_id}", get().to(terminal)),
+    ]
+}
+
 /// `/agents/ws`: an agent sends its key in its first message.
-pub async fn agents(
+async fn agents(
     request: HttpRequest,
     payload: web::Payload,
     state: web::Data<State>,
@@ -44,7 +59,7 @@ pub async fn agents(
 }
 
 /// `/ws/metrics/{server_id}`: a dashboard sends its user's token.
-pub async fn metrics(
+async fn metrics(
     request: HttpRequest,
     payload: web::Payload,
     state: web::Data<State>,
@@ -68,7 +83,7 @@ async fn recorded(state: &State, access: ServerAccess) -> Result<LiveMetrics, Ap
 }
 
 /// `/ws/alerts`: the same, for the alerts of all servers of the user.
-pub async fn alerts(
+async fn alerts(
     request: HttpRequest,
     payload: web::Payload,
     state: web::Data<State>,
@@ -78,7 +93,7 @@ pub async fn alerts(
 }
 
 /// `/ws/fleet`: the same, for all servers of the user.
-pub async fn fleet(
+async fn fleet(
     request: HttpRequest,
     payload: web::Payload,
     state: web::Data<State>,
@@ -88,7 +103,7 @@ pub async fn fleet(
 }
 
 /// `/ws/logs/{server_id}`: the same, for a log.
-pub async fn logs(
+async fn logs(
     request: HttpRequest,
     payload: web::Payload,
     state: web::Data<State>,
@@ -103,7 +118,7 @@ pub async fn logs(
 }
 
 /// `/ws/commands/{server_id}/{command_id}`: the same, for a command.
-pub async fn commands(
+async fn commands(
     request: HttpRequest,
     payload: web::Payload,
     state: web::Data<State>,
@@ -122,7 +137,7 @@ async fn job(request: &HttpRequest, state: &State, server_id: Uuid) -> Result<Ar
 }
 
 /// `/ws/terminal/{server_id}`: the same, for a terminal on the server.
-pub async fn terminal(
+async fn terminal(
     request: HttpRequest,
     payload: web::Payload,
     state: web::Data<State>,

@@ -280,3 +280,21 @@ fn own_metrics() -> Value {
         "responses": { "200": { "description": "OK", "content": { "text/plain": { "schema": { "type": "string" } } } } },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::paths;
+    use crate::http::path::API;
+    use crate::http::sockets;
+
+    #[test]
+    fn every_socket_is_in_the_document_and_no_other() {
+        let described = paths().into_iter().map(|(path, _)| path).filter(|path| path.starts_with(API));
+
+        let mounted = sockets::routes().map(|(path, _)| format!("{API}{path}"));
+
+        assert_eq!(described.collect::<BTreeSet<_>>(), BTreeSet::from(mounted));
+    }
+}
