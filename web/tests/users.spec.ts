@@ -20,8 +20,9 @@ function row(page: Page, account: Account) {
 test('an invitation makes one account where registration is closed', async ({ page, origins, browser }) => {
   const site = await Site.start('127.0.0.1:0', '--registration', 'closed');
   origins.push(site.origin);
-  await administer(page, site);
-
+  const admin = await administer(page, site);
+  await expect(page.getByRole('columnheader', { name: t.users.secondFactors() })).toBeVisible();
+  await expect(page.getByRole('row').filter({ hasText: admin.email })).toContainText(t.users.noFactor());
   await page.getByRole('button', { name: t.users.invite() }).click();
   await page.getByRole('dialog').getByLabel(t.users.email()).fill('grace@example.com');
   await page.getByRole('dialog').getByRole('button', { name: t.users.createLink() }).click();
