@@ -3,6 +3,7 @@
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use signalbox::config::Registration;
+use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use crate::support::{Account, TestService, assert_timestamp, keys_of, registration, text_of};
@@ -22,11 +23,26 @@ async fn open(service: &TestService, by: &Account) -> Vec<Value> {
     listed.as_array().unwrap().clone()
 }
 
+/// For how long it is good, in whole hours.
+fn hours_left(fresh: &Value) -> i64 {
+    let left = Timestamp::parse(&text_of(&fresh["expires_at"])).unwrap().millis_since(Timestamp::now());
+    (left + 1_800_000) / 3_600_000
+}
+
 /// A registration with an invitation.
 fn invited(username: &str, invitation: &Value) -> Value {
     let mut body = registration(username);
     body["invitation"] = invitation["token"].clone();
     body
+}
+
+#[actix_web::test]
+async fn an_invitation_is_good_for_as_many_hours_as_asked() {
+    let (service, admin) = closed().await;
+
+    let fresh = invite(&service, &admin, json!({"expires_in_hours": 5})).await;
+
+    assert_eq!(hours_left(&fresh), 5);
 }
 
 #[actix_web::test]
@@ -38,6 +54,7 @@ async fn an_invitation_lets_one_person_in_where_registration_is_closed() {
 
     assert_eq!(keys_of(&fresh), ["expires_at", "id", "token", "url"]);
     assert_timestamp(&fresh["expires_at"]);
+    assert_eq!(hours_left(&fresh), 72);
     let token = text_of(&fresh["token"]);
     assert_eq!(text_of(&fresh["url"]), format!("http://{}/register#invitation={token}", service.address));
     let answer = service.client.post("/auth/register").json(invited("bob", &fresh)).expect(201).await;

@@ -185,6 +185,19 @@ async fn a_tag_is_granted_for_servers_that_get_it_later_and_until_they_lose_it()
 }
 
 #[actix_web::test]
+async fn a_grant_of_all_servers_is_for_servers_that_are_made_later_too() {
+    let shared = Shared::start().await;
+    let grant = shared.grant(json!({"all": true}), "viewer", json!([])).await;
+    let later = json!({"name": "later", "host": "192.0.2.12"});
+    let later = uuid_of(&shared.by_owner("POST", "/servers").json(later).expect(201).await["id"]);
+
+    shared.by_guest("GET", &format!("/servers/{later}")).expect(200).await;
+
+    shared.end(&grant).await;
+    shared.by_guest("GET", &format!("/servers/{later}")).expect(404).await;
+}
+
+#[actix_web::test]
 async fn a_manager_who_removes_the_tag_of_their_own_grant_gets_the_last_answer() {
     let shared = Shared::start().await;
     let path = shared.path("/servers", "");

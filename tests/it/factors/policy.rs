@@ -6,6 +6,7 @@ use serde_json::json;
 use signalbox::config::SecondFactorPolicy;
 
 use super::{add_passkey, execute, in_session, login, passkey_login, set_up_app};
+use crate::support::agent::FakeAgent;
 use crate::support::command_line::{run, signalbox};
 use crate::support::rest::Call;
 use crate::support::socket::Socket;
@@ -69,6 +70,9 @@ async fn making_a_factor_opens_the_service_at_once() {
 
     assert_eq!(answers(&service, &ada).await, all(true));
     assert_eq!(answers(&service, &eve).await, all(true));
+    // Agents have keys, and no factors.
+    let (_, key) = service.server_with_key(&ada, "web-1").await;
+    FakeAgent::online(service.address, &key).await;
     // A session that knows the password alone has to prove the factor, and cannot make another one.
     let weak = service.sign_in(&eve).await;
     let refused = |path: &str| service.client.post(path).bearer(&weak.token);

@@ -47,6 +47,23 @@ async fn sign_in(fake: &Fake, sub: &str, groups: Option<&[&str]>) -> Browser {
 }
 
 #[actix_web::test]
+async fn groups_are_read_from_the_claim_of_the_setting() {
+    let fake = Fake::start_with(|config| config.oidc.as_mut().unwrap().groups_claim = "roles".to_owned()).await;
+    let mut browser = Browser::new();
+
+    let page = fake
+        .sign_in(&mut browser, |claims| {
+            (claims["roles"], claims["groups"]) = (json!(["ops"]), json!(["dev"]));
+            (claims["email"], claims["email_verified"]) = (json!("grace@example.com"), json!(true));
+            claims["preferred_username"] = json!("grace");
+        })
+        .await;
+
+    assert_eq!(page.location.as_deref(), Some("/"), "{}", page.text);
+    assert_eq!(teams(&fake.service, &fake.root.token).await, json!([["ops", true, ["grace"]]]));
+}
+
+#[actix_web::test]
 async fn a_real_providers_groups_are_teams_with_what_is_granted_to_them() {
     let real = Real::start().await;
     let service = &real.service;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Shared;
-use crate::support::agent::FakeAgent;
+use crate::support::agent::{FakeAgent, sample_aged};
 use crate::support::dashboard::{Dashboard, Pass, metrics_path};
 use crate::support::{Account, uuid_of};
 
@@ -86,10 +86,24 @@ async fn the_overview_follows_what_is_shared() {
     assert_eq!(shown(&wall.until("fleet").await), (shared.site.server_id, json!("pending")));
 
     // The agents of the other owner are followed from now on.
-    let agent = shared.site.agent().await;
+    let mut agent = shared.site.agent().await;
     assert_eq!(shown(&wall.until("fleet").await), (shared.site.server_id, json!("online")));
     shared.end(&grant).await;
     wall.until("servers").await;
-    drop(agent);
     assert_eq!(shared.by_guest("GET", "/servers").expect(200).await, json!([]));
+
+    // Nothing more comes of that server, while the sample of another one does.
+    let (other, key) = shared.site.other_server().await;
+    shared.grant(json!({"server_id": other}), "viewer", json!([])).await;
+    let mut its_agent = FakeAgent::online(shared.site.service.address, &key).await;
+    agent.store(1, vec![sample_aged(0)]).await;
+    its_agent.store(1, vec![sample_aged(0)]).await;
+    loop {
+        let told = wall.until("fleet").await;
+        let servers = told["servers"].as_array().unwrap();
+        assert!(servers.iter().all(|server| server["server_id"] == json!(other)), "{told}");
+        if servers.iter().any(|server| server["cpu_percent"].is_number()) {
+            break;
+        }
+    }
 }
