@@ -415,7 +415,9 @@ value_of() {
 
 # put FILE NAME LINE: replaces the line that sets NAME, or appends LINE. All others stay as they are.
 put() {
-  if grep -q "^[[:space:]]*$2[[:space:]]*=" "$1"; then
+  if grep "^[[:space:]]*$2[[:space:]]*=[[:space:]]*\[" "$1" | grep -qv '\]'; then
+    die "$2 spans several lines in the policy: change it in $etc/policy.toml; no file was changed"
+  elif grep -q "^[[:space:]]*$2[[:space:]]*=" "$1"; then
     sed "s|^[[:space:]]*$2[[:space:]]*=.*|$3|" "$1" >"$1.put"
     mv "$1.put" "$1"
   else
@@ -460,9 +462,6 @@ END
     if [ -n "$chosen" ]; then put "$policy" "$name" "$name = \"$chosen\""; fi
   done
   if [ -n "$log_paths" ]; then
-    if grep -q '^[[:space:]]*log_paths[[:space:]]*=' "$policy" && ! grep -q '^[[:space:]]*log_paths[[:space:]]*=.*\]' "$policy"; then
-      die "log_paths spans several lines in $etc/policy.toml: change it there; nothing was changed"
-    fi
     put "$policy" log_paths "log_paths = [$log_paths]"
   fi
   # What is not in the file has the agent's default.
@@ -610,7 +609,7 @@ membership() {
 
 # prepare STAGED FILE MODE GROUP: a copy beside the file, with its rights.
 prepare() {
-  (umask 077 && cat "$1" >"$root$2.new") || die "cannot write $root$2; nothing was changed"
+  (umask 077 && cat "$1" >"$root$2.new") || die "cannot write $root$2; no file was changed"
   if [ -z "$root" ]; then chown "root:$4" "$root$2.new"; fi
   chmod "$3" "$root$2.new"
   prepared="$prepared $2"
