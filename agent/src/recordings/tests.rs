@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use serde_json::json;
-use signalbox_protocol::agent::{AgentMessage, Asker, RecordingPiece, RecordingsListed, TerminalRecorded};
+use signalbox_protocol::agent::{AgentMessage, RecordingPiece, RecordingsListed, TerminalRecorded};
 use tempfile::TempDir;
 
 use super::library::hex;
@@ -55,14 +55,14 @@ async fn record(recordings: &Recordings, id: Uuid, text: &str) {
 
 async fn list(recordings: &Recordings, offset: u64, limit: u32) -> (Vec<u128>, u64) {
     let params = json!({"limit": limit, "offset": offset});
-    let answer = recordings.clone().answer(RecordingRequest::List, params, None).await.unwrap();
+    let answer = recordings.clone().list(params).await.unwrap();
     let listed: RecordingsListed = serde_json::from_value(answer).unwrap();
     (listed.recordings.iter().map(|recorded| recorded.stream_id.as_u128()).collect(), listed.total)
 }
 
 async fn piece(recordings: &Recordings, id: Uuid, offset: u64) -> Result<RecordingPiece, RequestError> {
     let params = json!({"recording_id": id, "offset": offset});
-    let answer = recordings.clone().answer(RecordingRequest::Read, params, None).await?;
+    let answer = recordings.clone().read(params, None).await?;
     Ok(serde_json::from_value(answer).unwrap())
 }
 
@@ -284,7 +284,7 @@ async fn only_the_people_of_the_policy_read_and_without_recordings_nobody() {
     let read_by = async |user: &str| {
         let asker = Asker { user: user.to_owned(), teams: Vec::new() };
         let params = json!({"recording_id": ID, "asker": asker});
-        recordings.clone().answer(RecordingRequest::Read, params, None).await.map_err(|error| error.detail)
+        recordings.clone().read(params, None).await.map_err(|error| error.detail)
     };
 
     assert!(read_by("Ada").await.is_ok());
@@ -293,6 +293,6 @@ async fn only_the_people_of_the_policy_read_and_without_recordings_nobody() {
     scene.config.policy.record = Switch::Off;
     let off = Recordings::open(&scene.config, Some(StateDir::new(scene.state.path())));
     assert!(off.begin(Uuid::from_u128(8), SIZE, "ada").await.unwrap().is_none());
-    let error = off.answer(RecordingRequest::List, json!({"limit": 1}), None).await.unwrap_err();
+    let error = off.list(json!({"limit": 1})).await.unwrap_err();
     assert_eq!((error.code.as_str(), error.detail.as_str()), ("agent_refused", "this agent does not record terminals"));
 }
