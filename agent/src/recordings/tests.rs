@@ -145,6 +145,22 @@ async fn without_a_file_there_is_no_recording_and_with_one_no_second() {
 }
 
 #[tokio::test]
+async fn a_state_directory_that_cannot_be_used_is_used_as_soon_as_it_can_be() {
+    let scene = Scene::new(RecordingLimits::default());
+    // In place of the lock.
+    let lock = scene.state.path().join("lock");
+    fs::create_dir(&lock).unwrap();
+    let recordings = scene.open();
+    let refused = recordings.begin(ID, SIZE, "ada").await;
+    assert!(matches!(refused, Err(RecordError::Io(_))));
+
+    fs::remove_dir(lock).unwrap();
+    record(&recordings, ID, "first").await;
+
+    assert!(scene.text(ID).contains("first"));
+}
+
+#[tokio::test]
 async fn the_oldest_make_room_for_new_ones_and_open_ones_stay() {
     let scene = Scene::new(RecordingLimits { one_bytes: 300, all_bytes: 900, count: 100 });
     let recordings = scene.open();
