@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::json;
 use signalbox_protocol::agent::{AgentMessage, RecordingPiece, RecordingsListed, TerminalRecorded};
@@ -158,6 +159,40 @@ async fn a_state_directory_that_cannot_be_used_is_used_as_soon_as_it_can_be() {
     record(&recordings, ID, "first").await;
 
     assert!(scene.text(ID).contains("first"));
+}
+
+/// In the environment of the process whose files stay small.
+const SMALL_FILES: &str = "SIGNALBOX_TEST_SMALL_FILES";
+
+#[tokio::test]
+async fn a_write_that_fails_halfway_leaves_whole_lines_and_the_recording_can_continue() {
+    if std::env::var_os(SMALL_FILES).is_none() {
+        let (_, module) = module_path!().split_once("::").unwrap();
+        let name = format!("{module}::a_write_that_fails_halfway_leaves_whole_lines_and_the_recording_can_continue");
+        // The limit is for all threads of a process. 8 blocks are 4 KiB, and what exceeds it is an error instead of a signal.
+        let mut limited = Command::new("sh");
+        limited.args(["-c", "trap '' XFSZ && ulimit -f 8 && exec \"$@\"", "sh"]);
+        limited.arg(std::env::current_exe().unwrap()).args(["--exact", &name]).env(SMALL_FILES, "1");
+        let ran = limited.output().unwrap();
+        let printed = String::from_utf8_lossy(&ran.stdout);
+        return assert!(ran.status.success() && printed.contains("1 passed"), "{printed}");
+    }
+    let scene = Scene::new(RecordingLimits::default());
+    let recordings = scene.open();
+    let recording = begin(&recordings, ID).await;
+    recording.output("short").await.unwrap();
+    let whole = scene.text(ID);
+
+    let error = recording.output(&"x".repeat(8 * 1024)).await.unwrap_err();
+    let repaired = scene.text(ID);
+    recording.output("after").await.unwrap();
+    drop(recording);
+    let recorded = reported(&mut recordings.uplink()).await;
+
+    assert!(matches!(&error, RecordError::Io(error) if error.kind() == io::ErrorKind::FileTooLarge), "{error}");
+    assert_eq!(repaired, whole);
+    assert!(scene.text(ID).starts_with(&whole) && scene.text(ID).ends_with("\"after\"]\n"), "{}", scene.text(ID));
+    assert_eq!(recorded.sha256, scene.sha256(ID));
 }
 
 #[tokio::test]
