@@ -16,7 +16,7 @@ use serde::Serialize;
 use signalbox_protocol::agent::TerminalRecorded;
 use uuid::Uuid;
 
-use super::error::{ApiError, ErrorCode};
+use super::error::ApiError;
 use super::extract::fault::Faults;
 use super::extract::param::{Id as IdParam, PageQuery};
 use super::extract::{Checked, IdPath, OnServer, Recent, ServerPath, UseTerminal};
@@ -26,7 +26,7 @@ use super::path::at;
 use super::reply::Listed;
 use super::server_events::Seconds;
 use crate::audit::{Actor, Entry, action};
-use crate::recordings::{Reader, RecordingError, Recordings};
+use crate::recordings::{Reader, Recordings};
 use crate::state::State;
 use crate::store::PageRequest;
 
@@ -82,16 +82,6 @@ impl From<TerminalRecorded> for RecordingOut {
             width: recorded.columns,
             height: recorded.rows,
             interrupted: recorded.interrupted,
-        }
-    }
-}
-
-impl From<RecordingError> for ApiError {
-    fn from(error: RecordingError) -> Self {
-        match error {
-            RecordingError::NotFound => Self::not_found("Recording not found"),
-            RecordingError::Call(error) => error.into(),
-            RecordingError::Nonsense => Self::Refused { code: ErrorCode::AgentError, detail: error.to_string().into() },
         }
     }
 }
