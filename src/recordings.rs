@@ -39,7 +39,6 @@ fn invalid() -> RecordingError {
 }
 
 /// The recordings of one server, for a caller whose right was checked.
-#[derive(Clone)]
 pub struct Recordings {
     pub registry: RegistryHandle,
     pub server_id: Uuid,

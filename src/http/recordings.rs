@@ -137,23 +137,13 @@ impl Responder for Cast {
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
         let Self { state, actor, recording_id, reader, first } = self;
         let bytes = reader.bytes();
-        let pieces = stream::unfold(Some((state, actor, reader, Some(first))), |left| async move {
-            let (state, actor, mut reader, first) = left?;
+        let pieces = stream::try_unfold((state, actor, reader, Some(first)), |left| async move {
+            let (state, actor, mut reader, first) = left;
             let piece = match first {
-                Some(first) => Ok(Some(first)),
-                None => next(&state, &actor, &mut reader).await,
+                Some(first) => Some(first),
+                None => next(&state, &actor, &mut reader).await.map_err(cut_off)?,
             };
-            match piece {
-                Ok(piece) => {
-                    let piece = Bytes::from(piece?);
-                    Some((Ok(piece), Some((state, actor, reader, None))))
-                }
-                Err(error) => {
-                    // The status has been sent already, so cutting off the response is the only way to report the error.
-                    tracing::info!(%error, "cannot read a recording to its end");
-                    Some((Err(io::Error::other(error.to_string())), None))
-                }
-            }
+            Ok::<_, io::Error>(piece.map(|piece| (Bytes::from(piece), (state, actor, reader, None))))
         });
         HttpResponse::Ok()
             .content_type(ASCIICAST)
@@ -161,6 +151,12 @@ impl Responder for Cast {
             .insert_header((header::CONTENT_DISPOSITION, format!("attachment; filename=\"{recording_id}.cast\"")))
             .body(SizedStream::new(bytes, Box::pin(pieces)))
     }
+}
+
+/// The status has been sent already, so cutting off the response is the only way to report the error.
+fn cut_off(error: ApiError) -> io::Error {
+    tracing::info!(%error, "cannot read a recording to its end");
+    io::Error::other(error.to_string())
 }
 
 /// The next piece, after a turn of its own: a client that reads slowly keeps nobody from searching.
