@@ -1,6 +1,7 @@
 //! `/servers/{id}/recordings`: what terminals on a server have shown. The server's agent keeps the files.
 
 use std::io;
+use std::time::Duration;
 
 use actix_web::body::{BoxBody, SizedStream};
 use actix_web::http::{StatusCode, header};
@@ -16,7 +17,7 @@ use serde::Serialize;
 use signalbox_protocol::agent::TerminalRecorded;
 use uuid::Uuid;
 
-use super::error::ApiError;
+use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
 use super::extract::param::{Id as IdParam, PageQuery};
 use super::extract::{Checked, IdPath, OnServer, Recent, ServerPath, UseTerminal};
@@ -32,6 +33,12 @@ use crate::store::PageRequest;
 
 /// The content type of asciicast files.
 const ASCIICAST: &str = "application/x-asciicast";
+
+/// How often a piece after the first is asked for. The client has its status by then and cannot know that it should try again, so
+/// a moment of load must not cut the file off.
+const ATTEMPTS: usize = 5;
+/// The time between two attempts. No turn is held for its length.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// `/servers/{id}/recordings/{recording_id}`
 #[derive(Debug, Clone, Copy, Deserr, Apiv2Schema)]
@@ -159,8 +166,19 @@ fn cut_off(error: ApiError) -> io::Error {
     io::Error::other(error.to_string())
 }
 
-/// The next piece, after a turn of its own: a client that reads slowly keeps nobody from searching.
+/// The next piece. While the service or the agent is busy, it is asked for again a few times.
 async fn next(state: &State, actor: &Actor, reader: &mut Reader) -> Result<Option<String>, ApiError> {
+    for _ in 1..ATTEMPTS {
+        match try_next(state, actor, reader).await {
+            Err(ApiError::Refused { code: ErrorCode::Busy, .. }) => tokio::time::sleep(PAUSE).await,
+            piece => return piece,
+        }
+    }
+    try_next(state, actor, reader).await
+}
+
+/// The next piece, after a turn of its own: a client that reads slowly keeps nobody from searching.
+async fn try_next(state: &State, actor: &Actor, reader: &mut Reader) -> Result<Option<String>, ApiError> {
     let _turn = turn_to_search(state, actor).await?;
     Ok(reader.next().await?)
 }

@@ -145,6 +145,34 @@ async fn a_recording_is_asked_for_piece_by_piece_and_nonsense_is_no_recording() 
 }
 
 #[actix_web::test]
+async fn a_piece_is_asked_for_again_while_the_agent_is_busy_but_not_for_ever() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let path = format!("{}/{}", recordings(&site), Uuid::now_v7());
+    let busy = || Err(RequestError::new("agent_busy", "the agent has too many requests to answer"));
+    let piece = |data: &str| Ok(json!({"data": data, "bytes": 4}));
+    let get = || site.service.client.get(&path).bearer(&site.owner.token);
+
+    let (whole, requests) = ask(&mut agent, get(), vec![piece("on"), busy(), busy(), piece("ce")]).await;
+    let url = format!("http://{}/api/v1{path}", site.service.address);
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+    let pending = actix_web::rt::spawn(client.get(url).bearer_auth(&site.owner.token).send());
+    for outcome in std::iter::once(piece("on")).chain((0..5).map(|_| busy())) {
+        let request = agent.expect_request().await;
+        agent.answer(&request, outcome).await;
+    }
+    let cut_off = pending.await.unwrap().unwrap();
+
+    assert_eq!((whole.status, whole.text.as_str()), (200, "once"), "{whole}");
+    let offsets: Vec<&Value> = requests.iter().map(|request| &request.params["offset"]).collect();
+    assert_eq!(offsets, [&json!(0), &json!(2), &json!(2), &json!(2)]);
+    assert!(cut_off.bytes().await.is_err(), "it must not look whole");
+    // The first piece is refused with a status that says so.
+    let (refused, _) = ask(&mut agent, get(), vec![busy()]).await;
+    assert_eq!((refused.status, &refused.json()["code"]), (503, &json!("busy")), "{refused}");
+}
+
+#[actix_web::test]
 async fn a_file_that_ends_early_breaks_the_response_off() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
