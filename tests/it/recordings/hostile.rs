@@ -1,5 +1,7 @@
 //! Agents that report what they like, and people who may not read.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::{AgentMessage, Request, RequestError, ServiceMessage, TerminalRecorded, TerminalStart};
@@ -91,6 +93,27 @@ async fn a_recording_of_a_terminal_that_nobody_opened_here_has_no_entry() {
     report(&mut agent, TerminalRecorded { bytes: u64::MAX, ..recorded(stream_id) }).await;
 
     assert_eq!(entries(&site, "terminal.recorded").await, Vec::<Value>::new());
+}
+
+#[actix_web::test]
+async fn an_agent_with_reports_of_many_unknown_terminals_waits_for_its_answers() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let began = Instant::now();
+
+    for _ in 0..17 {
+        report(&mut agent, recorded(Uuid::now_v7())).await;
+    }
+    let waited = began.elapsed();
+    // The others got their answers at once, and so does the next session.
+    let mut next_session = site.agent().await;
+    let _browser = Browser::open(&site).await;
+    let stream_id = opened(&mut next_session).await.stream_id;
+    report(&mut next_session, recorded(stream_id)).await;
+
+    assert!(waited >= Duration::from_secs(5), "{waited:?}");
+    let entries = entries(&site, "terminal.recorded").await;
+    assert_eq!(entries.iter().map(|entry| &entry["target"]).collect::<Vec<_>>(), [&json!(stream_id)]);
 }
 
 /// What a caller gets while the agent answers their requests like this.
