@@ -26,24 +26,11 @@ pub enum Verb {
     Unpause,
 }
 
-/// Why there is no answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DockerError {
-    #[error(transparent)]
-    Call(#[from] CallError),
-    /// The answer does not have the expected form.
-    #[error("the server's agent sent an invalid answer")]
-    Nonsense,
-}
-
-impl DockerError {
-    /// Returns the outcome for the audit log.
-    pub fn outcome(&self) -> Outcome {
-        match self {
-            Self::Call(CallError::Agent(error)) if error.code == "agent_refused" => Outcome::Refused,
-            Self::Call(error) => Outcome::Failed(error.code().to_owned().into()),
-            Self::Nonsense => Outcome::Failed("agent_error".into()),
-        }
+/// Returns the outcome of an action that failed, for the audit log.
+pub fn outcome_of(error: &CallError) -> Outcome {
+    match error {
+        CallError::Agent(error) if error.code == "agent_refused" => Outcome::Refused,
+        error => Outcome::Failed(error.code().to_owned().into()),
     }
 }
 
@@ -98,14 +85,14 @@ pub struct Containers<'a> {
 }
 
 impl Containers<'_> {
-    pub async fn ask<Q: ContainerQuestion>(&self, params: Q::Params) -> Result<Q::Answer, DockerError> {
+    pub async fn ask<Q: ContainerQuestion>(&self, params: Q::Params) -> Result<Q::Answer, CallError> {
         let mut answer = self.call(Q::METHOD, &params, READING).await?;
         Q::clean(&mut answer);
         Ok(answer)
     }
 
     /// Runs an action. Returns when the engine has completed it.
-    pub async fn act(&self, verb: Verb, params: ContainerParams) -> Result<Acted, DockerError> {
+    pub async fn act(&self, verb: Verb, params: ContainerParams) -> Result<Acted, CallError> {
         let mut acted: Acted = self.call(verb.method(), &params, verb.deadline(params.timeout_seconds)).await?;
         acted.clean();
         Ok(acted)
@@ -116,14 +103,10 @@ impl Containers<'_> {
         method: &str,
         params: &impl Serialize,
         within: Duration,
-    ) -> Result<T, DockerError> {
+    ) -> Result<T, CallError> {
         let params = serde_json::to_value(params).unwrap_or(Value::Null);
         let question = Question { method, params, deadline: within + WAY, by: self.by.clone() };
-        let answer = self.registry.call(self.server_id, question).await?;
-        serde_json::from_value(answer).map_err(|error| {
-            tracing::warn!(server.id = %self.server_id, method, %error, "an agent sent an invalid answer");
-            DockerError::Nonsense
-        })
+        self.registry.ask(self.server_id, question).await
     }
 }
 

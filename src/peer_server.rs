@@ -173,7 +173,7 @@ impl PeerServer {
         }
         let deadline = request.timeout_ms.map_or(LONGEST_CALL, Duration::from_millis);
         let (registry, request_id) = (self.parts.registry.clone(), request.request_id);
-        let call = tokio::spawn(async move { registry.ask(server_id, request, deadline).await });
+        let call = tokio::spawn(async move { registry.request(server_id, request, deadline).await });
         self.attended.insert(request_id, call.abort_handle());
         let answered = call.await;
         self.attended.remove(&request_id);

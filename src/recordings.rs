@@ -23,9 +23,6 @@ pub enum RecordingError {
     NotFound,
     #[error(transparent)]
     Call(CallError),
-    /// The answer does not have the expected form.
-    #[error("the server's agent sent an invalid answer")]
-    Nonsense,
 }
 
 impl From<CallError> for RecordingError {
@@ -37,8 +34,11 @@ impl From<CallError> for RecordingError {
     }
 }
 
+fn invalid() -> RecordingError {
+    RecordingError::Call(CallError::invalid_answer())
+}
+
 /// The recordings of one server, for a caller whose right was checked.
-#[derive(Clone)]
 pub struct Recordings {
     pub registry: RegistryHandle,
     pub server_id: Uuid,
@@ -65,11 +65,7 @@ impl Recordings {
         for recorded in &mut listed.recordings {
             recorded.clean();
         }
-        if listed.recordings.iter().all(|recorded| recorded.is_sound()) {
-            Ok(listed)
-        } else {
-            Err(RecordingError::Nonsense)
-        }
+        if listed.recordings.iter().all(|recorded| recorded.is_sound()) { Ok(listed) } else { Err(invalid()) }
     }
 
     /// Begins to read one. Also returns its first piece.
@@ -77,23 +73,19 @@ impl Recordings {
         let first = self.piece(recording_id, 0).await?;
         let offset = first.data.len() as u64;
         let reader = Reader { recordings: self, recording_id, offset, bytes: first.bytes };
-        if offset > reader.bytes { Err(RecordingError::Nonsense) } else { Ok((reader, first.data)) }
+        if offset > reader.bytes { Err(invalid()) } else { Ok((reader, first.data)) }
     }
 
     async fn piece(&self, recording_id: Uuid, offset: u64) -> Result<RecordingPiece, RecordingError> {
         let params = ReadRecording { recording_id, offset, asker: self.asker.clone() };
         let piece: RecordingPiece = self.call(READ_RECORDING, &params).await?;
-        if piece.data.len() > MAX_RECORDING_PIECE { Err(RecordingError::Nonsense) } else { Ok(piece) }
+        if piece.data.len() > MAX_RECORDING_PIECE { Err(invalid()) } else { Ok(piece) }
     }
 
     async fn call<T: DeserializeOwned>(&self, method: &str, params: &impl Serialize) -> Result<T, RecordingError> {
         let params = serde_json::to_value(params).unwrap_or(Value::Null);
         let question = Question { method, params, deadline: DEADLINE, by: Some(self.by.clone()) };
-        let answer = self.registry.call(self.server_id, question).await?;
-        serde_json::from_value(answer).map_err(|error| {
-            tracing::warn!(server.id = %self.server_id, method, %error, "an agent sent an invalid answer");
-            RecordingError::Nonsense
-        })
+        Ok(self.registry.ask(self.server_id, question).await?)
     }
 }
 
@@ -111,7 +103,7 @@ impl Reader {
         let RecordingPiece { data, bytes } = self.recordings.piece(self.recording_id, self.offset).await?;
         self.offset += data.len() as u64;
         if data.is_empty() || bytes != self.bytes || self.offset > self.bytes {
-            return Err(RecordingError::Nonsense);
+            return Err(invalid());
         }
         Ok(Some(data))
     }

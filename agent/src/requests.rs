@@ -6,13 +6,13 @@ use std::time::Duration;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
-use signalbox_protocol::agent::{AgentInfo, Request, RequestError, Response};
+use signalbox_protocol::agent::{AgentInfo, LIST_RECORDINGS, READ_RECORDING, Request, RequestError, Response};
 use uuid::Uuid;
 
 use crate::docker::Docker;
 use crate::logs::Logs;
 use crate::policy::Policy;
-use crate::recordings::{RecordingRequest, Recordings};
+use crate::recordings::Recordings;
 
 /// The most concurrent requests; more are refused, so that a faulty service cannot exhaust the machine.
 const MAX_RUNNING: usize = 16;
@@ -43,12 +43,9 @@ impl Methods for AgentMethods {
             "agent.info" => serde_json::to_value(&self.info),
             "agent.policy" => serde_json::to_value(&self.policy),
             "logs.query" => return Some(self.logs.clone().query(params, by).boxed()),
-            _ => {
-                let of_recordings = RecordingRequest::of(method);
-                let answer =
-                    of_recordings.map(|request| self.recordings.clone().answer(request, params.clone(), by.clone()));
-                return answer.map(FutureExt::boxed).or_else(|| self.docker.call(method, params, by));
-            }
+            LIST_RECORDINGS => return Some(self.recordings.clone().list(params).boxed()),
+            READ_RECORDING => return Some(self.recordings.clone().read(params, by).boxed()),
+            _ => return self.docker.call(method, params, by),
         };
         let result = result.map_err(|error| RequestError::new("agent_error", &error.to_string()));
         Some(std::future::ready(result).boxed())

@@ -1,6 +1,7 @@
 //! `/servers/{id}/recordings`: what terminals on a server have shown. The server's agent keeps the files.
 
 use std::io;
+use std::time::Duration;
 
 use actix_web::body::{BoxBody, SizedStream};
 use actix_web::http::{StatusCode, header};
@@ -26,12 +27,18 @@ use super::path::at;
 use super::reply::Listed;
 use super::server_events::Seconds;
 use crate::audit::{Actor, Entry, action};
-use crate::recordings::{Reader, RecordingError, Recordings};
+use crate::recordings::{Reader, Recordings};
 use crate::state::State;
 use crate::store::PageRequest;
 
 /// The content type of asciicast files.
 const ASCIICAST: &str = "application/x-asciicast";
+
+/// How often a piece after the first is asked for. The client has its status by then and cannot know that it should try again, so
+/// a moment of load must not cut the file off.
+const ATTEMPTS: usize = 5;
+/// The time between two attempts. No turn is held for its length.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// `/servers/{id}/recordings/{recording_id}`
 #[derive(Debug, Clone, Copy, Deserr, Apiv2Schema)]
@@ -82,16 +89,6 @@ impl From<TerminalRecorded> for RecordingOut {
             width: recorded.columns,
             height: recorded.rows,
             interrupted: recorded.interrupted,
-        }
-    }
-}
-
-impl From<RecordingError> for ApiError {
-    fn from(error: RecordingError) -> Self {
-        match error {
-            RecordingError::NotFound => Self::not_found("Recording not found"),
-            RecordingError::Call(error) => error.into(),
-            RecordingError::Nonsense => Self::Refused { code: ErrorCode::AgentError, detail: error.to_string().into() },
         }
     }
 }
@@ -147,23 +144,13 @@ impl Responder for Cast {
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
         let Self { state, actor, recording_id, reader, first } = self;
         let bytes = reader.bytes();
-        let pieces = stream::unfold(Some((state, actor, reader, Some(first))), |left| async move {
-            let (state, actor, mut reader, first) = left?;
+        let pieces = stream::try_unfold((state, actor, reader, Some(first)), |left| async move {
+            let (state, actor, mut reader, first) = left;
             let piece = match first {
-                Some(first) => Ok(Some(first)),
-                None => next(&state, &actor, &mut reader).await,
+                Some(first) => Some(first),
+                None => next(&state, &actor, &mut reader).await.map_err(cut_off)?,
             };
-            match piece {
-                Ok(piece) => {
-                    let piece = Bytes::from(piece?);
-                    Some((Ok(piece), Some((state, actor, reader, None))))
-                }
-                Err(error) => {
-                    // The status has been sent already, so cutting off the response is the only way to report the error.
-                    tracing::info!(%error, "cannot read a recording to its end");
-                    Some((Err(io::Error::other(error.to_string())), None))
-                }
-            }
+            Ok::<_, io::Error>(piece.map(|piece| (Bytes::from(piece), (state, actor, reader, None))))
         });
         HttpResponse::Ok()
             .content_type(ASCIICAST)
@@ -173,8 +160,25 @@ impl Responder for Cast {
     }
 }
 
-/// The next piece, after a turn of its own: a client that reads slowly keeps nobody from searching.
+/// The status has been sent already, so cutting off the response is the only way to report the error.
+fn cut_off(error: ApiError) -> io::Error {
+    tracing::info!(%error, "cannot read a recording to its end");
+    io::Error::other(error.to_string())
+}
+
+/// The next piece. While the service or the agent is busy, it is asked for again a few times.
 async fn next(state: &State, actor: &Actor, reader: &mut Reader) -> Result<Option<String>, ApiError> {
+    for _ in 1..ATTEMPTS {
+        match try_next(state, actor, reader).await {
+            Err(ApiError::Refused { code: ErrorCode::Busy, .. }) => tokio::time::sleep(PAUSE).await,
+            piece => return piece,
+        }
+    }
+    try_next(state, actor, reader).await
+}
+
+/// The next piece, after a turn of its own: a client that reads slowly keeps nobody from searching.
+async fn try_next(state: &State, actor: &Actor, reader: &mut Reader) -> Result<Option<String>, ApiError> {
     let _turn = turn_to_search(state, actor).await?;
     Ok(reader.next().await?)
 }

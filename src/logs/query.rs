@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use signalbox_protocol::Timestamp;
-use signalbox_protocol::agent::{LogLine, RequestError};
+use signalbox_protocol::agent::LogLine;
 
 use super::{Log, Logs};
 use crate::registry::{CallError, Question};
@@ -49,8 +49,6 @@ impl Logs {
             fields.insert("path".to_owned(), json!(log.source.path()));
         }
         let question = Question { method: "logs.query", params, deadline: DEADLINE, by: Some(by) };
-        let found = self.registry.call(log.server_id, question).await?;
-        let malformed = |_| CallError::Agent(RequestError::new("agent_error", "the agent's answer cannot be read"));
-        serde_json::from_value(found).map_err(malformed)
+        self.registry.ask(log.server_id, question).await
     }
 }

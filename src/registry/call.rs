@@ -62,6 +62,11 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// The agent's answer does not have the expected form.
+    pub fn invalid_answer() -> Self {
+        Self::Agent(RequestError::new("agent_error", "the server's agent sent an invalid answer"))
+    }
+
     /// The error code for clients.
     pub fn code(&self) -> &str {
         match self {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{Addr, Message, Recipient};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use signalbox_protocol::agent::{Execute, LogsStart, Request, ServiceMessage, TerminalStart};
 use tokio::sync::oneshot;
@@ -233,11 +234,21 @@ impl RegistryHandle {
     /// Dropping the future cancels the call: the agent is informed, and the session forgets it.
     pub async fn call(&self, server_id: Uuid, question: Question<'_>) -> Result<Value, CallError> {
         let deadline = question.deadline;
-        self.ask(server_id, question.into_request(), deadline).await
+        self.request(server_id, question.into_request(), deadline).await
+    }
+
+    /// As [`Self::call`], for an answer of this form. Any other answer is an error of the agent.
+    pub async fn ask<T: DeserializeOwned>(&self, server_id: Uuid, question: Question<'_>) -> Result<T, CallError> {
+        let method = question.method;
+        let answer = self.call(server_id, question).await?;
+        serde_json::from_value(answer).map_err(|error| {
+            tracing::warn!(server.id = %server_id, method, %error, "an agent sent an invalid answer");
+            CallError::invalid_answer()
+        })
     }
 
     /// As [`Self::call`], with a complete request.
-    pub async fn ask(&self, server_id: Uuid, request: Request, deadline: Duration) -> Result<Value, CallError> {
+    pub async fn request(&self, server_id: Uuid, request: Request, deadline: Duration) -> Result<Value, CallError> {
         let (call, answer) = Call::new(request);
         let mut cancel = CancelOnDrop { registry: self, server_id, request_id: Some(call.request_id()) };
         self.route(server_id, Order::Call(call))?;

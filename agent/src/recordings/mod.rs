@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::{
-    LIST_RECORDINGS, ListRecordings, MAX_RECORDINGS_LISTED, READ_RECORDING, ReadRecording, RequestError, TerminalSize,
+    Asker, ListRecordings, MAX_RECORDINGS_LISTED, ReadRecording, RequestError, TerminalSize,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
@@ -135,33 +135,31 @@ impl Recordings {
         self.call(begin).await.map(Some)
     }
 
-    /// Starts to answer a request. None for a method that is not of recordings.
-    pub async fn answer(
-        self,
-        request: RecordingRequest,
-        params: Value,
-        by: Option<String>,
-    ) -> Result<Value, RequestError> {
+    /// Answers a request for the list of recordings.
+    pub async fn list(self, params: Value) -> Result<Value, RequestError> {
+        let ListRecordings { limit, offset, asker } = parsed(params)?;
+        self.permitted(asker.as_ref())?;
+        let limit = limit.min(MAX_RECORDINGS_LISTED);
+        written(self.call(move |library| Ok(library.list(offset, limit))).await)
+    }
+
+    /// Answers a request for a piece of a recording.
+    pub async fn read(self, params: Value, by: Option<String>) -> Result<Value, RequestError> {
+        let ReadRecording { recording_id, offset, asker } = parsed(params)?;
+        self.permitted(asker.as_ref())?;
+        if offset == 0 {
+            let by = by.unwrap_or_default();
+            tracing::info!(stream.id = %recording_id, by, "somebody reads the recording of a terminal");
+        }
+        written(self.call(move |library| library.read(recording_id, offset)).await)
+    }
+
+    /// The only check: recordings are shown to those who may open terminals.
+    fn permitted(&self, asker: Option<&Asker>) -> Result<(), RequestError> {
         if !self.is_on() {
             return Err(RequestError::new("agent_refused", "this agent does not record terminals"));
         }
-        match request {
-            RecordingRequest::List => {
-                let ListRecordings { limit, offset, asker } = read(params)?;
-                self.terminal.expect(asker.as_ref(), "shows recordings of terminals")?;
-                let limit = limit.min(MAX_RECORDINGS_LISTED);
-                written(self.call(move |library| Ok(library.list(offset, limit))).await)
-            }
-            RecordingRequest::Read => {
-                let ReadRecording { recording_id, offset, asker } = read(params)?;
-                self.terminal.expect(asker.as_ref(), "shows recordings of terminals")?;
-                if offset == 0 {
-                    let by = by.unwrap_or_default();
-                    tracing::info!(stream.id = %recording_id, by, "somebody reads the recording of a terminal");
-                }
-                written(self.call(move |library| library.read(recording_id, offset)).await)
-            }
-        }
+        self.terminal.expect(asker, "shows recordings of terminals")
     }
 
     /// The reports for a new connection.
@@ -206,25 +204,7 @@ impl Recordings {
     }
 }
 
-/// What the service may ask about recordings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecordingRequest {
-    List,
-    Read,
-}
-
-impl RecordingRequest {
-    /// The request of a method. None for others.
-    pub fn of(method: &str) -> Option<Self> {
-        match method {
-            LIST_RECORDINGS => Some(Self::List),
-            READ_RECORDING => Some(Self::Read),
-            _ => None,
-        }
-    }
-}
-
-fn read<T: DeserializeOwned>(params: Value) -> Result<T, RequestError> {
+fn parsed<T: DeserializeOwned>(params: Value) -> Result<T, RequestError> {
     serde_json::from_value(params).map_err(|error| RequestError::new("invalid_params", &error.to_string()))
 }
 

@@ -3,9 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::json;
-use signalbox_protocol::agent::{AgentMessage, Asker, RecordingPiece, RecordingsListed, TerminalRecorded};
+use signalbox_protocol::agent::{AgentMessage, RecordingPiece, RecordingsListed, TerminalRecorded};
 use tempfile::TempDir;
 
 use super::library::hex;
@@ -55,14 +56,14 @@ async fn record(recordings: &Recordings, id: Uuid, text: &str) {
 
 async fn list(recordings: &Recordings, offset: u64, limit: u32) -> (Vec<u128>, u64) {
     let params = json!({"limit": limit, "offset": offset});
-    let answer = recordings.clone().answer(RecordingRequest::List, params, None).await.unwrap();
+    let answer = recordings.clone().list(params).await.unwrap();
     let listed: RecordingsListed = serde_json::from_value(answer).unwrap();
     (listed.recordings.iter().map(|recorded| recorded.stream_id.as_u128()).collect(), listed.total)
 }
 
 async fn piece(recordings: &Recordings, id: Uuid, offset: u64) -> Result<RecordingPiece, RequestError> {
     let params = json!({"recording_id": id, "offset": offset});
-    let answer = recordings.clone().answer(RecordingRequest::Read, params, None).await?;
+    let answer = recordings.clone().read(params, None).await?;
     Ok(serde_json::from_value(answer).unwrap())
 }
 
@@ -142,6 +143,56 @@ async fn without_a_file_there_is_no_recording_and_with_one_no_second() {
     assert!(scene.text(ID).contains("first"));
     let nowhere = Recordings::open(&scene.config, None).begin(ID, SIZE, "ada").await;
     assert!(matches!(nowhere, Err(RecordError::Io(_))));
+}
+
+#[tokio::test]
+async fn a_state_directory_that_cannot_be_used_is_used_as_soon_as_it_can_be() {
+    let scene = Scene::new(RecordingLimits::default());
+    // In place of the lock.
+    let lock = scene.state.path().join("lock");
+    fs::create_dir(&lock).unwrap();
+    let recordings = scene.open();
+    let refused = recordings.begin(ID, SIZE, "ada").await;
+    assert!(matches!(refused, Err(RecordError::Io(_))));
+
+    fs::remove_dir(lock).unwrap();
+    record(&recordings, ID, "first").await;
+
+    assert!(scene.text(ID).contains("first"));
+}
+
+/// In the environment of the process whose files stay small.
+const SMALL_FILES: &str = "SIGNALBOX_TEST_SMALL_FILES";
+
+#[tokio::test]
+async fn a_write_that_fails_halfway_leaves_whole_lines_and_the_recording_can_continue() {
+    if std::env::var_os(SMALL_FILES).is_none() {
+        let (_, module) = module_path!().split_once("::").unwrap();
+        let name = format!("{module}::a_write_that_fails_halfway_leaves_whole_lines_and_the_recording_can_continue");
+        // The limit is for all threads of a process. 8 blocks are 4 KiB, and what exceeds it is an error instead of a signal.
+        let mut limited = Command::new("sh");
+        limited.args(["-c", "trap '' XFSZ && ulimit -f 8 && exec \"$@\"", "sh"]);
+        limited.arg(std::env::current_exe().unwrap()).args(["--exact", &name]).env(SMALL_FILES, "1");
+        let ran = limited.output().unwrap();
+        let printed = String::from_utf8_lossy(&ran.stdout);
+        return assert!(ran.status.success() && printed.contains("1 passed"), "{printed}");
+    }
+    let scene = Scene::new(RecordingLimits::default());
+    let recordings = scene.open();
+    let recording = begin(&recordings, ID).await;
+    recording.output("short").await.unwrap();
+    let whole = scene.text(ID);
+
+    let error = recording.output(&"x".repeat(8 * 1024)).await.unwrap_err();
+    let repaired = scene.text(ID);
+    recording.output("after").await.unwrap();
+    drop(recording);
+    let recorded = reported(&mut recordings.uplink()).await;
+
+    assert!(matches!(&error, RecordError::Io(error) if error.kind() == io::ErrorKind::FileTooLarge), "{error}");
+    assert_eq!(repaired, whole);
+    assert!(scene.text(ID).starts_with(&whole) && scene.text(ID).ends_with("\"after\"]\n"), "{}", scene.text(ID));
+    assert_eq!(recorded.sha256, scene.sha256(ID));
 }
 
 #[tokio::test]
@@ -284,7 +335,7 @@ async fn only_the_people_of_the_policy_read_and_without_recordings_nobody() {
     let read_by = async |user: &str| {
         let asker = Asker { user: user.to_owned(), teams: Vec::new() };
         let params = json!({"recording_id": ID, "asker": asker});
-        recordings.clone().answer(RecordingRequest::Read, params, None).await.map_err(|error| error.detail)
+        recordings.clone().read(params, None).await.map_err(|error| error.detail)
     };
 
     assert!(read_by("Ada").await.is_ok());
@@ -293,6 +344,6 @@ async fn only_the_people_of_the_policy_read_and_without_recordings_nobody() {
     scene.config.policy.record = Switch::Off;
     let off = Recordings::open(&scene.config, Some(StateDir::new(scene.state.path())));
     assert!(off.begin(Uuid::from_u128(8), SIZE, "ada").await.unwrap().is_none());
-    let error = off.answer(RecordingRequest::List, json!({"limit": 1}), None).await.unwrap_err();
+    let error = off.list(json!({"limit": 1})).await.unwrap_err();
     assert_eq!((error.code.as_str(), error.detail.as_str()), ("agent_refused", "this agent does not record terminals"));
 }

@@ -4,7 +4,9 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// Its lock says that a process uses the directory, and its text says which one.
 const LOCK_FILE: &str = "lock";
@@ -43,8 +45,8 @@ impl OpenError {
 #[derive(Debug, Clone)]
 pub struct StateDir {
     path: PathBuf,
-    /// None until the first of them has claimed it.
-    lock: Arc<OnceLock<Result<File, OpenError>>>,
+    /// None until the first of them has claimed it, and after an error that may pass.
+    lock: Arc<Mutex<Option<Result<File, OpenError>>>>,
 }
 
 impl StateDir {
@@ -53,11 +55,20 @@ impl StateDir {
     }
 
     /// The path, once the directory exists and belongs to this agent. Only for a thread that may wait for a disk that hangs.
+    ///
+    /// A misconfiguration stays one, so that all components refuse it and the agent ends. After any other error the next call tries
+    /// again.
     pub fn claim(&self) -> Result<&Path, OpenError> {
-        match self.lock.get_or_init(|| claim(&self.path)) {
-            Ok(_) => Ok(&self.path),
-            Err(error) => Err(error.clone()),
+        // The others wait: the lock of the first would look to them like that of another agent.
+        let mut lock = self.lock.lock();
+        let error = match lock.get_or_insert_with(|| claim(&self.path)) {
+            Ok(_) => return Ok(&self.path),
+            Err(error) => error.clone(),
+        };
+        if !error.is_misconfiguration() {
+            *lock = None;
         }
+        Err(error)
     }
 
     /// A directory whose disk hangs until the test sends something.
@@ -66,11 +77,10 @@ impl StateDir {
         let (state, (release, released)) = (Self::new(path), std::sync::mpsc::channel::<()>());
         let (hanging, (hangs, has_hung)) = (state.clone(), std::sync::mpsc::channel());
         std::thread::spawn(move || {
-            hanging.lock.get_or_init(|| {
-                hangs.send(()).unwrap();
-                _ = released.recv();
-                claim(&hanging.path)
-            });
+            let mut lock = hanging.lock.lock();
+            hangs.send(()).unwrap();
+            _ = released.recv();
+            *lock = Some(claim(&hanging.path));
         });
         has_hung.recv().unwrap();
         (state, release)

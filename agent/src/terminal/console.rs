@@ -9,7 +9,7 @@ use pty_process::blocking::{Command, Pts};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use signalbox_protocol::agent::{AgentMessage, RequestError, TerminalOutput, TerminalSize};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
 
 use super::login::Login;
@@ -34,6 +34,8 @@ pub struct Console {
     /// None before the shell has started, and once it has ended or was left to end.
     shell: Option<Group>,
     pub pty: Arc<Pty>,
+    /// Made with the terminal, so that no change of its size is missed before the shell has started.
+    sizes: watch::Receiver<TerminalSize>,
     proc: PathBuf,
     /// Its permit among the open terminals, returned when everything has ended.
     place: Option<OwnedSemaphorePermit>,
@@ -52,8 +54,9 @@ impl Console {
         let (pty, pts) = pty_process::blocking::open()?;
         // Before the shell reads it.
         pty.resize(Size::new(size.rows, size.columns))?;
-        let pty = Arc::new(Pty::new(pty.into())?);
-        Ok((Self { shell: None, pty, proc, place: Some(place) }, Vacant(pts)))
+        let pty = Arc::new(Pty::new(pty.into(), size)?);
+        let sizes = pty.sizes();
+        Ok((Self { shell: None, pty, sizes, proc, place: Some(place) }, Vacant(pts)))
     }
 
     /// Starts the shell.
@@ -69,7 +72,7 @@ impl Console {
         let output = Output { port, recording };
         tokio::select! {
             biased;
-            shown = show(&self.pty, shell, &output) => shown?,
+            shown = show(&self.pty, &mut self.sizes, shell, &output) => shown?,
             () = self.pty.type_out() => {
                 return Err(RequestError::new("input_overflow", "the program does not read what is typed"));
             }
@@ -84,7 +87,12 @@ impl Console {
 }
 
 /// Sends the terminal's output, as far as there is credit, until the shell has ended and everything was sent.
-async fn show(pty: &Pty, shell: &mut Group, output: &Output) -> Result<(), RequestError> {
+async fn show(
+    pty: &Pty,
+    sizes: &mut watch::Receiver<TerminalSize>,
+    shell: &mut Group,
+    output: &Output,
+) -> Result<(), RequestError> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut decoder = Decoder::default();
     let mut last: Option<usize> = None;
@@ -98,7 +106,8 @@ async fn show(pty: &Pty, shell: &mut Group, output: &Output) -> Result<(), Reque
                     last = Some(0);
                     continue;
                 }
-                size = pty.resized() => {
+                Ok(()) = sizes.changed() => {
+                    let size = *sizes.borrow_and_update();
                     output.resized(size).await?;
                     continue;
                 }

@@ -83,6 +83,9 @@ impl Terminals {
     }
 
     /// Runs a shell in a terminal until it ends. The recording begins first: without it, there is no shell.
+    ///
+    /// It begins after the signature was used up, so an error costs the signature. In the other order, one signature could begin
+    /// recordings again and again, and each of them can remove the oldest ones.
     async fn run(self, terminal: Permitted, port: StreamPort, by: String) -> Result<Value, RequestError> {
         let Permitted { mut console, vacant, size, limit } = terminal;
         let recording = self.recordings.begin(port.stream_id, size, &by).await;

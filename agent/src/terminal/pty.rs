@@ -9,7 +9,7 @@ use rustix::process::Pid;
 use rustix::termios::{Winsize, tcgetpgrp, tcsetwinsize};
 use signalbox_protocol::agent::TerminalSize;
 use tokio::io::unix::AsyncFd;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// How much may be typed, or pasted, before the program has read it.
 pub const MAX_TYPED_BYTES: usize = 1 << 20;
@@ -20,9 +20,7 @@ pub struct Pty {
     typed: Mutex<Typed>,
     /// There is new input.
     key: Notify,
-    /// The newest size that nobody has taken.
-    size: Mutex<Option<TerminalSize>>,
-    resized: Notify,
+    size: watch::Sender<TerminalSize>,
 }
 
 #[derive(Debug, Default)]
@@ -37,15 +35,9 @@ impl Pty {
         deprecated,
         reason = "its successor is unsafe to call, for types that change their descriptor: this one cannot"
     )]
-    pub fn new(fd: OwnedFd) -> io::Result<Self> {
+    pub fn new(fd: OwnedFd, size: TerminalSize) -> io::Result<Self> {
         fcntl_setfl(&fd, fcntl_getfl(&fd)? | OFlags::NONBLOCK)?;
-        Ok(Self {
-            fd: AsyncFd::new(fd)?,
-            typed: Mutex::default(),
-            key: Notify::new(),
-            size: Mutex::default(),
-            resized: Notify::new(),
-        })
+        Ok(Self { fd: AsyncFd::new(fd)?, typed: Mutex::default(), key: Notify::new(), size: watch::Sender::new(size) })
     }
 
     /// Queues input. It never waits.
@@ -66,19 +58,12 @@ impl Pty {
             tracing::debug!(%error, "cannot change the size of a terminal");
             return;
         }
-        *self.size.lock() = Some(size);
-        self.resized.notify_one();
+        self.size.send_replace(size);
     }
 
-    /// Resolves with the newest size once there is one. A call that is dropped has taken nothing.
-    pub async fn resized(&self) -> TerminalSize {
-        loop {
-            let resized = self.resized.notified();
-            if let Some(size) = self.size.lock().take() {
-                return size;
-            }
-            resized.await;
-        }
+    /// The sizes from now on.
+    pub fn sizes(&self) -> watch::Receiver<TerminalSize> {
+        self.size.subscribe()
     }
 
     /// Writes queued input while the program reads it. Returns when there is too much.

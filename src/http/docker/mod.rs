@@ -23,7 +23,7 @@ use super::path::at;
 use super::reply::fault_of;
 use super::signed_in::{SignedOrder, checked_signing};
 use crate::audit::{Entry, Outcome};
-use crate::docker::{Containers, DockerError, Verb};
+use crate::docker::{Containers, Verb, outcome_of};
 use crate::state::State;
 
 /// The default number of lines of a log.
@@ -220,7 +220,7 @@ async fn act(
         state.store.record(started.outcome(Outcome::Started)).await?;
         let containers = Containers { registry: &state.registry, server_id: access.server_id(), by };
         let acted = containers.act(verb, ContainerParams { container_id, timeout_seconds, asker, signed }).await;
-        let outcome = acted.as_ref().map_or_else(DockerError::outcome, |_| Outcome::Ok);
+        let outcome = acted.as_ref().map_or_else(outcome_of, |_| Outcome::Ok);
         let name = acted.as_ref().ok().and_then(|acted| acted.name.clone()).or(known);
         if let Err(error) = state.store.record(described(entry, name, None).outcome(outcome)).await {
             // The action has been done, and that is what the caller must know.

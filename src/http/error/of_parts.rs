@@ -1,8 +1,8 @@
-//! What the errors of agents, containers and the history are for the client.
+//! What the errors of agents, recordings and the history are for the client.
 
 use super::{ApiError, ErrorCode};
-use crate::docker::DockerError;
 use crate::metrics::query::HistoryError;
+use crate::recordings::RecordingError;
 use crate::registry::CallError;
 
 impl From<HistoryError> for ApiError {
@@ -16,11 +16,11 @@ impl From<HistoryError> for ApiError {
     }
 }
 
-impl From<DockerError> for ApiError {
-    fn from(error: DockerError) -> Self {
+impl From<RecordingError> for ApiError {
+    fn from(error: RecordingError) -> Self {
         match error {
-            DockerError::Call(error) => error.into(),
-            DockerError::Nonsense => Self::Refused { code: ErrorCode::AgentError, detail: error.to_string().into() },
+            RecordingError::NotFound => Self::not_found("Recording not found"),
+            RecordingError::Call(error) => error.into(),
         }
     }
 }

@@ -41,6 +41,7 @@ use clock::ClockTold;
 use dropped::SeriesDropped;
 use events::Allowance;
 use live::{LiveSamples, Pace};
+use recordings::Noting;
 use series::HelpToNote;
 pub use services::Services;
 
@@ -100,8 +101,7 @@ struct Active {
     streams: HashMap<Uuid, StreamSink>,
     /// Commands whose results are being stored.
     settling: HashSet<Uuid>,
-    /// Terminals whose recordings are being noted.
-    noting: HashSet<Uuid>,
+    noting: Noting,
     series_dropped: SeriesDropped,
     described: Described,
     help: HelpToNote,
@@ -274,7 +274,7 @@ impl AgentSession {
             calls: HashMap::new(),
             streams: HashMap::new(),
             settling: HashSet::new(),
-            noting: HashSet::new(),
+            noting: Noting::default(),
             series_dropped: SeriesDropped::default(),
             described: Described::default(),
             help: HelpToNote::default(),

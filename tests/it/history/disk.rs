@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use signalbox::config::MIN_FREE_BYTES;
 use signalbox_protocol::agent::ServiceMessage;
@@ -10,6 +10,7 @@ use signalbox_protocol::{Encoding, Sample, Timestamp};
 
 use super::scene::still;
 use crate::support::agent::{FakeAgent, sample_aged};
+use crate::support::machine::flags_to_mount;
 use crate::support::process::{Prepared, ServiceProcess};
 use crate::support::site::Site;
 use crate::support::socket::Received;
@@ -96,14 +97,9 @@ struct OnSmallDisk {
 }
 
 impl OnSmallDisk {
-    /// None where such a disk cannot be created: mounting takes privileges that not every machine grants.
+    /// None where such a disk cannot be created.
     async fn start() -> Option<Self> {
-        let may_mount = |flags: &&str| {
-            let mut trial = Command::new("unshare");
-            trial.args([*flags, "--", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).stderr(Stdio::null());
-            trial.status().is_ok_and(|status| status.success())
-        };
-        let flags = ["-m", "-rm"].into_iter().find(may_mount)?;
+        let flags = flags_to_mount()?;
         let serve = format!("exec \"$0\" serve --listen 127.0.0.1:0 --data-dir /mnt --min-free-disk {FLOOR}");
         let mut command = Command::new("unshare");
         command

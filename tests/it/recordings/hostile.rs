@@ -1,5 +1,7 @@
 //! Agents that report what they like, and people who may not read.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::{AgentMessage, Request, RequestError, ServiceMessage, TerminalRecorded, TerminalStart};
@@ -93,6 +95,27 @@ async fn a_recording_of_a_terminal_that_nobody_opened_here_has_no_entry() {
     assert_eq!(entries(&site, "terminal.recorded").await, Vec::<Value>::new());
 }
 
+#[actix_web::test]
+async fn an_agent_with_reports_of_many_unknown_terminals_waits_for_its_answers() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let began = Instant::now();
+
+    for _ in 0..17 {
+        report(&mut agent, recorded(Uuid::now_v7())).await;
+    }
+    let waited = began.elapsed();
+    // The others got their answers at once, and so does the next session.
+    let mut next_session = site.agent().await;
+    let _browser = Browser::open(&site).await;
+    let stream_id = opened(&mut next_session).await.stream_id;
+    report(&mut next_session, recorded(stream_id)).await;
+
+    assert!(waited >= Duration::from_secs(5), "{waited:?}");
+    let entries = entries(&site, "terminal.recorded").await;
+    assert_eq!(entries.iter().map(|entry| &entry["target"]).collect::<Vec<_>>(), [&json!(stream_id)]);
+}
+
 /// What a caller gets while the agent answers their requests like this.
 async fn ask(agent: &mut FakeAgent, call: Call, answers: Vec<Result<Value, RequestError>>) -> (Answer, Vec<Request>) {
     let pending = actix_web::rt::spawn(call.send());
@@ -142,6 +165,34 @@ async fn a_recording_is_asked_for_piece_by_piece_and_nonsense_is_no_recording() 
     let (answer, requests) = ask(&mut agent, get(&recordings(&site)), vec![listed]).await;
     assert_eq!(answer.status, 400, "{answer}");
     assert_eq!(requests[0].params, json!({"limit": 100, "offset": 0, "asker": {"user": "owner"}}));
+}
+
+#[actix_web::test]
+async fn a_piece_is_asked_for_again_while_the_agent_is_busy_but_not_for_ever() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let path = format!("{}/{}", recordings(&site), Uuid::now_v7());
+    let busy = || Err(RequestError::new("agent_busy", "the agent has too many requests to answer"));
+    let piece = |data: &str| Ok(json!({"data": data, "bytes": 4}));
+    let get = || site.service.client.get(&path).bearer(&site.owner.token);
+
+    let (whole, requests) = ask(&mut agent, get(), vec![piece("on"), busy(), busy(), piece("ce")]).await;
+    let url = format!("http://{}/api/v1{path}", site.service.address);
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+    let pending = actix_web::rt::spawn(client.get(url).bearer_auth(&site.owner.token).send());
+    for outcome in std::iter::once(piece("on")).chain((0..5).map(|_| busy())) {
+        let request = agent.expect_request().await;
+        agent.answer(&request, outcome).await;
+    }
+    let cut_off = pending.await.unwrap().unwrap();
+
+    assert_eq!((whole.status, whole.text.as_str()), (200, "once"), "{whole}");
+    let offsets: Vec<&Value> = requests.iter().map(|request| &request.params["offset"]).collect();
+    assert_eq!(offsets, [&json!(0), &json!(2), &json!(2), &json!(2)]);
+    assert!(cut_off.bytes().await.is_err(), "it must not look whole");
+    // The first piece is refused with a status that says so.
+    let (refused, _) = ask(&mut agent, get(), vec![busy()]).await;
+    assert_eq!((refused.status, &refused.json()["code"]), (503, &json!("busy")), "{refused}");
 }
 
 #[actix_web::test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{Browser, entries, read, recordings, sha256, until_recorded};
 use crate::real_agent::agent_program;
 use crate::support::command_line::Launched;
-use crate::support::machine::Machine;
+use crate::support::machine::{Machine, flags_to_mount};
 use crate::support::site::Site;
 use crate::support::wire::Wire;
 use crate::support::{eventually, text_of};
@@ -168,14 +168,9 @@ struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// None where such a disk cannot be created: mounting takes privileges that not every machine grants.
+    /// None where such a disk cannot be created.
     fn start(site: &Site, machine: &Machine) -> Option<Self> {
-        let may_mount = |flags: &&str| {
-            let mut trial = Command::new("unshare");
-            trial.args([*flags, "--", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).stderr(Stdio::null());
-            trial.status().is_ok_and(|status| status.success())
-        };
-        let flags = ["-m", "-rm"].into_iter().find(may_mount)?;
+        let flags = flags_to_mount()?;
         let state = machine.path("small");
         fs::create_dir(&state).unwrap();
         // A shell without a profile of its own, which may take its time.
