@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use entity::{Millis, claim, command_batch, invitation, login, passkey, server, totp, user};
+use entity::{Millis, claim, command_batch, grant, invitation, login, passkey, server, totp, user};
 use sea_orm::sea_query::{Expr, ExprTrait, Func, LikeExpr};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::audit_log::record_in;
 use super::enrolments::end_enrolments;
+use super::grants::entries_of_ended;
 use super::program_tokens::end_tokens;
 use super::server_filter::escape_like;
 use super::transfer::move_servers;
@@ -216,6 +217,9 @@ impl Store {
                 None if owns_servers(&transaction, user_id).await? => return Err(StoreError::OwnsServers),
                 None => Vec::new(),
             };
+            // What the account itself gave ends with it, too, and nobody is left who reads that.
+            let of_others = grant::Column::SubjectUserId.eq(user_id).and(grant::Column::OwnerId.ne(user_id));
+            let ended = entries_of_ended(&transaction, of_others, &actor).await?;
             // Foreign keys delete the rest.
             user::Entity::delete_by_id(user_id).exec(&transaction).await?;
             let detail = json!({
@@ -227,6 +231,9 @@ impl Store {
                 let to = recipient.as_ref().map(|recipient| &recipient.username);
                 let detail = json!({ "from": gone.username, "to": to });
                 record_in(&transaction, entry.on_server_named(server_id, name).detail(detail)).await?;
+            }
+            for entry in ended {
+                record_in(&transaction, entry).await?;
             }
             let entry = Entry::new(action::USER_DELETE, user_id, actor.clone()).target(user_id);
             record_in(&transaction, entry.detail(detail)).await?;

@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use entity::{grant, server, team, team_member, user};
+use sea_orm::sea_query::{IntoCondition, LockType};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
-    QueryFilter, QueryOrder, QuerySelect,
+    QueryFilter, QueryOrder, QuerySelect, QueryTrait,
 };
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
@@ -231,7 +232,7 @@ impl Store {
             .add(Column::OwnerId.eq(user_id))
             .add(Column::GiverId.eq(user_id))
             .add(Column::SubjectUserId.eq(user_id))
-            .add(Column::SubjectTeamId.in_subquery(sea_orm::QueryTrait::into_query(teams)));
+            .add(Column::SubjectTeamId.in_subquery(teams.into_query()));
         let query = grant::Entity::find().filter(concerned);
         let total = query.clone().count(&self.read).await?;
         let rows = query.order_by_desc(Column::Id).limit(page.limit).offset(page.offset).all(&self.read).await?;
@@ -310,13 +311,44 @@ pub(super) async fn subject_of(
     transaction: &impl ConnectionTrait,
     subject: GrantSubject,
 ) -> Result<Option<Value>, StoreError> {
+    named(transaction, subject, true).await
+}
+
+/// The entries of the audit log for the grants that end with a team, a server or an account, while these still have their names. Foreign
+/// keys delete the grants.
+pub(super) async fn entries_of_ended(
+    transaction: &impl ConnectionTrait,
+    which: impl IntoCondition,
+    actor: &Actor,
+) -> Result<Vec<Entry>, StoreError> {
+    let rows = grant::Entity::find().filter(which.into_condition()).order_by_asc(grant::Column::Id);
+    let mut subjects: HashMap<GrantSubject, Value> = HashMap::new();
+    let mut entries = Vec::new();
+    for grant in rows.all(transaction).await?.into_iter().filter_map(Grant::of_row) {
+        let subject = match subjects.get(&grant.subject) {
+            Some(known) => known.clone(),
+            None => named(transaction, grant.subject, false).await?.unwrap_or_default(),
+        };
+        subjects.insert(grant.subject, subject.clone());
+        entries.push(grant.entry(action::GRANT_DELETE, subject, actor.clone()));
+    }
+    Ok(entries)
+}
+
+/// The subject for the audit log; none when there is none any more.
+async fn named(
+    transaction: &impl ConnectionTrait,
+    subject: GrantSubject,
+    is_locked: bool,
+) -> Result<Option<Value>, StoreError> {
+    let lock = is_locked.then_some(LockType::Share);
     Ok(match subject {
         GrantSubject::User(id) => {
-            let found = user::Entity::find_by_id(id).lock_shared().one(transaction).await?;
+            let found = user::Entity::find_by_id(id).apply_if(lock, QuerySelect::lock).one(transaction).await?;
             found.map(|user| json!({ "user": user.username, "user_id": id }))
         }
         GrantSubject::Team(id) => {
-            let found = team::Entity::find_by_id(id).lock_shared().one(transaction).await?;
+            let found = team::Entity::find_by_id(id).apply_if(lock, QuerySelect::lock).one(transaction).await?;
             found.map(|team| json!({ "team": team.name, "team_id": id }))
         }
     })

@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use entity::{Millis, api_key, series_help, server, server_tag};
+use entity::{Millis, api_key, grant, series_help, server, server_tag};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
     Set,
@@ -11,6 +11,7 @@ use signalbox_protocol::frontend::ServerStatus;
 use uuid::Uuid;
 
 use super::audit_log::{changed, record_in};
+use super::grants::entries_of_ended;
 use super::server_events::delete_events;
 use super::silences::look_again;
 use super::{Quota, Store, StoreError};
@@ -194,10 +195,14 @@ impl Store {
             server_tag::Entity::delete_many().filter(server_tag::Column::ServerId.eq(id)).exec(&transaction).await?;
             series_help::Entity::delete_many().filter(series_help::Column::ServerId.eq(id)).exec(&transaction).await?;
             delete_events(&transaction, id).await?;
+            let ended = entries_of_ended(&transaction, grant::Column::ServerId.eq(id), &actor).await?;
             let deleted = server::Entity::delete_by_id(id).exec(&transaction).await?;
             // Another request was faster, and has written the entry.
             if deleted.rows_affected == 0 {
                 return Ok(false);
+            }
+            for entry in ended {
+                record_in(&transaction, entry.on_server_named(id, &record.name)).await?;
             }
             let entry = Entry::new(action::SERVER_DELETE, owner_id, actor.clone()).on_server_named(id, record.name);
             record_in(&transaction, entry).await?;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use entity::{Millis, team, team_member, user};
+use entity::{Millis, grant, team, team_member, user};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
     QueryFilter, QueryOrder, QuerySelect, Set, SqlErr,
@@ -12,6 +12,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::audit_log::{changed, record_in};
+use super::grants::entries_of_ended;
 use super::{Page, PageRequest, Quota, Store, StoreError, Team};
 use crate::audit::{Actor, Entry, action};
 
@@ -183,12 +184,15 @@ impl Store {
             let transaction = self.write.begin().await?;
             let found = team::Entity::find_by_id(id).lock_exclusive().one(&transaction).await?;
             let Some(team) = found else { return Ok(false) };
+            let ended = entries_of_ended(&transaction, grant::Column::SubjectTeamId.eq(id), &actor).await?;
             // Another request was faster, and has written the entry.
             if team::Entity::delete_by_id(id).exec(&transaction).await?.rows_affected == 0 {
                 return Ok(false);
             }
             let entry = entry(action::TEAM_DELETE, &team, actor.clone()).detail(json!({ "name": team.name }));
-            record_in(&transaction, entry).await?;
+            for entry in ended.into_iter().chain([entry]) {
+                record_in(&transaction, entry).await?;
+            }
             transaction.commit().await?;
             Ok(true)
         })

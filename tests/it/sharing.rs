@@ -364,6 +364,33 @@ async fn the_audit_log_tells_every_grant() {
 }
 
 #[actix_web::test]
+async fn the_audit_log_tells_of_grants_that_end_with_a_team_a_server_or_an_account() {
+    let shared = Shared::start().await;
+    let team = shared.by_owner("POST", "/teams").json(json!({"name": "ops"})).expect(201).await;
+    let of_team = json!({"subject": {"team_id": team["id"]}, "scope": {"tag": "db"}, "role": "viewer"});
+    let by_team = shared.by_owner("POST", "/grants").json(of_team).expect(201).await;
+    let of_server = shared.grant_server("operator", json!(["logs"])).await;
+    let of_all = shared.grant(json!({"all": true}), "viewer", json!([])).await;
+
+    shared.by_owner("DELETE", &format!("/teams/{}", text_of(&team["id"]))).expect(200).await;
+    shared.by_owner("DELETE", &shared.path("/servers", "")).expect(200).await;
+    shared.by_owner("DELETE", &format!("/users/{}", shared.guest.id)).expect(200).await;
+
+    let entries = shared.by_owner("GET", "/audit?action=grant.delete").expect(200).await;
+    let told: Vec<_> = entries.as_array().unwrap().iter().map(|entry| (&entry["target"], &entry["detail"])).collect();
+    let guest = json!({"user": "guest", "user_id": shared.guest.id});
+    let all = json!({"subject": guest, "role": "viewer", "rights": [], "scope": {"all": true}});
+    let server = json!({"subject": guest, "role": "operator", "rights": ["logs"]});
+    let subject = json!({"team": "ops", "team_id": team["id"]});
+    let tag = json!({"subject": subject, "role": "viewer", "rights": [], "scope": {"tag": "db"}});
+    assert_eq!(told, [(&of_all["id"], &all), (&of_server["id"], &server), (&by_team["id"], &tag)]);
+    assert_eq!(
+        (&entries[1]["server_name"], &entries[1]["server_id"]),
+        (&json!("web-1"), &json!(shared.site.server_id))
+    );
+}
+
+#[actix_web::test]
 async fn a_manager_reads_the_audit_entries_of_the_server() {
     let shared = Shared::start().await;
     let path = shared.path("/servers", "");
