@@ -10,6 +10,7 @@ mod table;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use signalbox::config::SecondFactorPolicy;
 
 use people::{Outcome, Person, expected};
 use scene::{Scene, Told};
@@ -39,6 +40,34 @@ async fn ask_all(mut scene: Scene) {
     }
 
     assert!(deviations.is_empty(), "{} deviations from the table:\n{}", deviations.len(), deviations.join("\n"));
+}
+
+#[actix_web::test]
+async fn every_operation_is_closed_to_an_account_without_the_second_factor_that_it_must_have_but_those_that_make_one() {
+    let mut scene = Scene::of_nobody().await;
+    let mut calls = Vec::new();
+    for line in table::lines() {
+        calls.push((scene.path(&line, false).await, line));
+    }
+    let mut scene = scene.restarted(|config| config.second_factor = SecondFactorPolicy::All).await;
+    let accounts = [scene.owner.clone(), scene.administrator.clone()];
+    let mut deviations = Vec::new();
+
+    for (path, line) in &calls {
+        let is_open = line.needs == Needs::Nothing || table::OPEN_WITHOUT_FACTOR.contains(&line.operation);
+        for account in &accounts {
+            let fresh = if line.ends_session { Some(scene.service.sign_in(account).await.token) } else { None };
+            let token = fresh.as_ref().unwrap_or(&account.token);
+            let told = scene.call(line, path, Some(token)).await;
+            let is_refused = told.status == 403 && (told.is_socket || told.code() == "second_factor_required");
+            let is_known = line.needs == Needs::Nothing || told.status != 401;
+            if is_refused == is_open || !is_known {
+                deviations.push(format!("{}: {told}", line.operation));
+            }
+        }
+    }
+
+    assert!(deviations.is_empty(), "{} deviations:\n{}", deviations.len(), deviations.join("\n"));
 }
 
 /// What is wrong with an answer.

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 use signalbox::auth::access::{Action, Right};
+use signalbox::config::Config;
 use uuid::Uuid;
 
 use super::objects::Object;
@@ -77,6 +78,19 @@ impl Scene {
         let mut scene = Self::start().await;
         scene.gather_programs().await;
         scene.settle().await
+    }
+
+    /// With nobody yet.
+    pub async fn of_nobody() -> Self {
+        let mut scene = Self::start().await;
+        scene.member_id = scene.service.register("member").await.id;
+        scene.settle().await
+    }
+
+    /// The same data and sessions, with other settings.
+    pub async fn restarted(self, adjust: impl FnOnce(&mut Config)) -> Self {
+        let service = TestService::start_on(self.service.stop().await, adjust).await;
+        Self { service, ..self }
     }
 
     /// So that the list of silences is not empty.
@@ -302,12 +316,17 @@ impl Scene {
         if let (true, true, Some(account), None) = (line.ends_session, is_used, &person.account, &person.program) {
             token = Some(self.service.sign_in(account).await.token);
         }
+        self.call(line, &path, token.as_deref()).await
+    }
+
+    /// Makes a call.
+    pub async fn call(&mut self, line: &Line, path: &str, token: Option<&str>) -> Told {
         if path.contains("/ws") {
-            return self.open(&path, token.as_deref()).await;
+            return self.open(path, token).await;
         }
         let (method, _) = line.operation.split_once(' ').unwrap();
-        let mut call = self.service.root.call(method.parse().unwrap(), &path);
-        if let Some(token) = &token {
+        let mut call = self.service.root.call(method.parse().unwrap(), path);
+        if let Some(token) = token {
             call = call.bearer(token);
         }
         if let Some(body) = line.body {
@@ -323,7 +342,7 @@ impl Scene {
     }
 
     /// The path of a call, with the ids that it names.
-    async fn path(&mut self, line: &Line, is_used: bool) -> String {
+    pub async fn path(&mut self, line: &Line, is_used: bool) -> String {
         let (_, pattern) = line.operation.split_once(' ').unwrap();
         let object = match line.object {
             // Making one takes long, and a server that is deleted must not be the one of the table.
