@@ -38,8 +38,9 @@ impl Life {
     /// When a new token stops working.
     pub fn end(&self, asked: Option<At>, now: Timestamp) -> Result<Timestamp, ApiError> {
         let Some(At(at)) = asked else { return Ok(now.plus_millis(self.usual_ms)) };
-        let refused =
-            |msg: &str| Err(ApiError::Invalid(fault_of("expires_at", "value_error.expires_at", msg).within(Part::Body)));
+        let refused = |msg: &str| {
+            Err(ApiError::Invalid(fault_of("expires_at", "value_error.expires_at", msg).within(Part::Body)))
+        };
         if at <= now {
             refused("ensure this time is in the future")
         } else if at > now.plus_millis(self.longest_ms) {

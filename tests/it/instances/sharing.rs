@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use signalbox_protocol::agent::ServiceMessage;
 
 use super::alerts::tell_until;
 use super::{A, B, C, Scene, told_of};
@@ -42,14 +43,32 @@ impl Guest {
     }
 
     async fn grant(&self, subject: Value, role: &str, rights: Value) -> String {
-        let scope = json!({"server_id": self.scene.server_id()});
+        self.grant_on(json!({"server_id": self.scene.server_id()}), subject, role, rights).await
+    }
+
+    async fn grant_on(&self, scope: Value, subject: Value, role: &str, rights: Value) -> String {
         let body = json!({"subject": subject, "scope": scope, "role": role, "rights": rights});
         text_of(&self.scene.post(A, "/grants").json(body).expect(201).await["id"])
     }
 
+    /// Waits until an instance shows so many rights of an operator.
+    async fn until_rights(&self, instance: usize, count: usize) {
+        let path = format!("/servers/{}", self.scene.server_id());
+        eventually("the rights are known", async || {
+            let shown = self.get(instance, &path).send().await;
+            let rights = (shown.status == 200).then(|| shown.json()["rights"].as_array().map_or(0, Vec::len));
+            (rights == Some(count)).then_some(())
+        })
+        .await;
+    }
+
+    /// What the owner does.
+    fn by_owner(&self, instance: usize, method: &str, path: &str) -> Call {
+        self.scene.client(instance).call(method.parse().unwrap(), path).bearer(&self.scene.prepared.token)
+    }
+
     async fn end(&self, grant: &str) {
-        let path = format!("/grants/{grant}");
-        self.scene.client(A).delete(path).bearer(&self.scene.prepared.token).expect(200).await;
+        self.by_owner(A, "DELETE", &format!("/grants/{grant}")).expect(200).await;
     }
 }
 
@@ -63,12 +82,7 @@ async fn a_grant_that_ends_at_one_closes_what_it_opened_at_the_others() {
     // The instance that made it knows at once.
     guest.get(A, &server).expect(200).await;
     for instance in [B, C] {
-        guest.until(instance, &server, 200).await;
-        eventually("the second grant is known", async || {
-            let shown = guest.get(instance, &server).expect(200).await;
-            (shown["rights"] == json!(["logs"])).then_some(())
-        })
-        .await;
+        guest.until_rights(instance, 1).await;
     }
     let mut metrics =
         [guest.open(B, &format!("/ws/metrics/{id}")).await, guest.open(C, &format!("/ws/metrics/{id}")).await];
@@ -90,6 +104,65 @@ async fn a_grant_that_ends_at_one_closes_what_it_opened_at_the_others() {
     for wall in &mut walls {
         wall.until("servers").await;
     }
+    for instance in [A, B, C] {
+        guest.until(instance, &server, 404).await;
+    }
+}
+
+#[actix_web::test]
+async fn a_terminal_and_a_command_at_the_others_close_with_the_right_and_the_agent_ends_the_terminal() {
+    let guest = Guest::start().await;
+    let id = guest.scene.server_id();
+    let mut agent = guest.scene.agent(A).await;
+    guest.grant(json!({"username": "guest"}), "viewer", json!([])).await;
+    let use_both = guest.grant(json!({"username": "guest"}), "operator", json!(["commands", "terminal"])).await;
+    for instance in [B, C] {
+        guest.until_rights(instance, 2).await;
+    }
+    let running = guest.scene.running(A, &mut agent, "make").await;
+    let mut command = guest.open(B, &format!("/ws/commands/{id}/{running}")).await;
+    let mut terminal = guest.open(C, &format!("/ws/terminal/{id}?columns=80&rows=24")).await;
+    let ServiceMessage::TerminalStart(start) = agent.next().await else { panic!("expected terminal_start") };
+
+    guest.end(&use_both).await;
+
+    command.expect_close(4403).await;
+    terminal.expect_close(4403).await;
+    let ended = loop {
+        match agent.next().await {
+            ServiceMessage::Credit { .. } => {}
+            other => break other,
+        }
+    };
+    assert_eq!(ended, ServiceMessage::TerminalStop { stream_id: start.stream_id });
+    for instance in [A, B, C] {
+        guest.get(instance, &format!("/commands/{id}")).expect_error(403, "forbidden").await;
+    }
+}
+
+#[actix_web::test]
+async fn a_tag_that_is_removed_and_a_team_that_is_deleted_close_what_they_opened_at_the_others() {
+    let guest = Guest::start().await;
+    let server = format!("/servers/{}", guest.scene.server_id());
+    let team = text_of(&guest.scene.post(A, "/teams").json(json!({"name": "ops"})).expect(201).await["id"]);
+    guest.by_owner(A, "PUT", &format!("/teams/{team}/members/guest")).expect(200).await;
+    let path = format!("/ws/metrics/{}", guest.scene.server_id());
+
+    guest.by_owner(A, "PUT", &server).json(json!({"tags": ["db"]})).expect(200).await;
+    guest.grant_on(json!({"tag": "db"}), json!({"username": "guest"}), "viewer", json!([])).await;
+    guest.until(B, &server, 200).await;
+    let mut by_tag = guest.open(B, &path).await;
+    by_tag.expect("status").await;
+    guest.by_owner(C, "PUT", &server).json(json!({"tags": []})).expect(200).await;
+    by_tag.expect_close(4404).await;
+
+    guest.grant(json!({"team_id": team}), "viewer", json!([])).await;
+    guest.until(C, &server, 200).await;
+    let mut by_team = guest.open(C, &path).await;
+    by_team.expect("status").await;
+    guest.by_owner(B, "DELETE", &format!("/teams/{team}")).expect(200).await;
+    by_team.expect_close(4404).await;
+
     for instance in [A, B, C] {
         guest.until(instance, &server, 404).await;
     }
