@@ -166,6 +166,16 @@ test('two people sign with SSH keys what the dialog shows, one after another', a
   await add.click();
   await expect(dialog.getByText(t.signing.collected({ count: 1 }))).toBeVisible();
   expect(await payload()).toBe(first);
+  // A touch that is cancelled takes nothing from those who have signed.
+  await page.evaluate(() => {
+    navigator.credentials.get = () => Promise.reject(new DOMException('cancelled', 'NotAllowedError'));
+  });
+  await dialog.getByRole('radio', { name: t.signing.passkey() }).check();
+  await signButton(dialog).click();
+  await expect(dialog.getByRole('alert')).toBeVisible();
+  await expect(dialog.getByText(t.signing.collected({ count: 1 }))).toBeVisible();
+  await dialog.getByRole('radio', { name: t.signing.ssh() }).check();
+  expect(await payload()).toBe(first);
   await field.fill(ben.sign(first));
   await signButton(dialog).click();
 
