@@ -56,7 +56,8 @@ test('a command waits for a second person, who finds it, signs it with a passkey
   await expect(main(page)).toContainText(t.approvals.whoCan());
   await expect(page.getByLabel(t.approvals.link())).toHaveText(address);
 
-  await other.goto(origin);
+  // A page that shows no server counts what waits, too.
+  await other.goto(`${origin}/account`);
   const waits = navigation(other).getByLabel(t.approvals.count({ count: 1 }));
   await expect(waits).toHaveText('1');
   await waits.click();
