@@ -87,13 +87,19 @@ test('a schedule is made with what is wrong said at its field, changed, paused, 
   await main(page).getByRole('link', { name: t.schedules.title() }).click();
   const row = page.getByRole('list', { name: t.schedules.list() }).getByRole('listitem');
   await expect(row).toContainText(t.schedules.paused());
-  const act = (what: string) =>
-    row.getByRole('button', { name: t.schedules.actOn({ what, name: 'Nightly backup' }) }).click();
+  const button = (what: string) =>
+    row.getByRole('button', { name: t.schedules.actOn({ what, name: 'Nightly backup' }) });
+  const act = (what: string) => button(what).click();
   await act(t.schedules.resume());
   await expect(row).not.toContainText(t.schedules.paused());
   await expect(row).toContainText(t.schedules.never());
+  const question = page.getByRole('dialog', { name: t.schedules.removeTitle({ name: 'Nightly backup' }) });
   await act(t.schedules.remove());
-  await page.getByRole('dialog').getByRole('button', { name: t.schedules.remove() }).click();
+  await question.getByRole('button', { name: t.app.cancel(), exact: true }).click();
+  await expect(question).toBeHidden();
+  await expect(button(t.schedules.remove())).toBeFocused();
+  await act(t.schedules.remove());
+  await question.getByRole('button', { name: t.schedules.remove() }).click();
   await expect(page.getByText(t.schedules.none())).toBeVisible();
   await page.goto(address);
   await expect(page.getByRole('heading', { name: t.schedules.gone() })).toBeVisible();
