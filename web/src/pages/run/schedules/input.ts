@@ -1,6 +1,7 @@
 // What the form of a schedule holds: what is wrong with it, and what is sent. Pure.
 import * as m from '#messages/schedules';
 import type { Schedule, ScheduleIn } from '../../../api/types';
+import { fromLocalSecond, toLocal } from '../../../lib/localtime';
 import { MOST_RECURRING_MS } from '../../../signing/payload';
 import { readCron, type CronFault } from './cron';
 import { isZone, nextTimes } from './due';
@@ -33,6 +34,12 @@ export function inputOf(schedule: Schedule | null, zone: string): Input {
     timeZone: schedule?.time_zone ?? zone,
     until: schedule?.until ?? null,
   };
+}
+
+/** The end that the field says. It shows no seconds: while it says what it began with, the end stays as it was. */
+export function endOf(text: string, before: string | null): string | null {
+  const shown = toLocal(before);
+  return text === shown || text === `${shown}:00` ? before : fromLocalSecond(text);
 }
 
 const CRON_FAULTS: Record<CronFault, () => string> = {
