@@ -1,67 +1,27 @@
-// A command that waits for signatures, as its page shows it: asked for again while it waits and somebody looks.
+// A command that waits for signatures: asked for again while it waits.
 import { api, take } from '../../../api/client';
-import { failureOf, type Failure } from '../../../api/failure';
 import type { Approval } from '../../../api/types';
 import type { Signature } from '../../../signing/payload';
+import { Polled } from '../../../ui/polled.svelte';
 
 const LOOK_MS = 3_000;
-const MOST_MS = 15_000;
 
-export class ShownApproval {
-  readonly id: string;
-  value = $state.raw<Approval | null>(null);
-  failure = $state.raw<Failure | null>(null);
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #isWatched = false;
-  #failures = 0;
+const at = (id: string) => ({ params: { path: { id } } });
 
-  constructor(id: string) {
-    this.id = id;
-  }
+export const readApproval = (id: string): Promise<Approval> => take(api.GET('/api/v1/commands/approvals/{id}', at(id)));
 
-  get isWaiting(): boolean {
-    return this.value?.status === 'awaiting_approval';
-  }
+export function polledApproval(id: string): Polled<Approval> {
+  return new Polled(
+    () => readApproval(id),
+    ({ status }) => (status === 'awaiting_approval' ? LOOK_MS : null),
+  );
+}
 
-  /** Watches until what it gives is called. */
-  watch(): () => void {
-    this.#isWatched = true;
-    const seen = () => !document.hidden && (this.isWaiting || !this.value) && void this.load();
-    document.addEventListener('visibilitychange', seen);
-    void this.load();
-    return () => {
-      this.#isWatched = false;
-      clearTimeout(this.#timer);
-      document.removeEventListener('visibilitychange', seen);
-    };
-  }
+/** Adds a signature; gives what the command is then. */
+export function sign(id: string, signature: Signature): Promise<Approval> {
+  return take(api.POST('/api/v1/commands/approvals/{id}/signatures', { ...at(id), body: signature }));
+}
 
-  async load(): Promise<void> {
-    clearTimeout(this.#timer);
-    try {
-      this.value = await take(api.GET('/api/v1/commands/approvals/{id}', this.#path));
-      this.failure = null;
-      this.#failures = 0;
-    } catch (error) {
-      this.failure = failureOf(error);
-      this.#failures += 1;
-      if (!this.failure.isPassing) return;
-    }
-    clearTimeout(this.#timer);
-    if (!this.#isWatched || document.hidden || (this.value && !this.isWaiting)) return;
-    this.#timer = setTimeout(() => void this.load(), Math.min(MOST_MS, LOOK_MS * 2 ** this.#failures));
-  }
-
-  async sign(signature: Signature): Promise<void> {
-    this.value = await take(api.POST('/api/v1/commands/approvals/{id}/signatures', { ...this.#path, body: signature }));
-  }
-
-  async withdraw(): Promise<void> {
-    await take(api.DELETE('/api/v1/commands/approvals/{id}', this.#path));
-    await this.load();
-  }
-
-  get #path() {
-    return { params: { path: { id: this.id } } };
-  }
+export async function withdraw(id: string): Promise<void> {
+  await take(api.DELETE('/api/v1/commands/approvals/{id}', at(id)));
 }
