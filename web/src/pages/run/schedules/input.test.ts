@@ -12,8 +12,10 @@ const whole: Input = {
   serverIds: ['s1'],
   command: 'backup',
 };
-const faults = (change: Partial<Input>, isSigned = false) =>
-  Object.keys(faultsOf({ ...whole, ...change }, isSigned, NOW));
+const faults = (change: Partial<Input>, isSigned = false) => {
+  const input = { ...whole, ...change };
+  return Object.keys(faultsOf(input, isSigned, NOW, dueTimes(input, NOW, 1)));
+};
 const after = (days: number) => new Date(NOW + days * DAY).toISOString();
 
 describe('the form of a schedule', () => {

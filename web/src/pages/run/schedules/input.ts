@@ -50,8 +50,13 @@ const CRON_FAULTS: Record<CronFault, () => string> = {
 
 export type FaultyField = 'name' | 'command' | 'servers' | 'cron' | 'timeZone' | 'until';
 
-/** What is wrong with each field, in words. */
-export function faultsOf(input: Input, isSigned: boolean, now: number): Partial<Record<FaultyField, string>> {
+/** What is wrong with each field, in words. `times` are the next at which it is due. */
+export function faultsOf(
+  input: Input,
+  isSigned: boolean,
+  now: number,
+  times: readonly number[],
+): Partial<Record<FaultyField, string>> {
   const faults: Partial<Record<FaultyField, string>> = {};
   if (input.name.trim() === '') faults.name = m.giveName();
   if (input.command.trim() === '') faults.command = m.giveCommand();
@@ -62,18 +67,17 @@ export function faultsOf(input: Input, isSigned: boolean, now: number): Partial<
   const until = input.until === null ? null : Date.parse(input.until);
   if (until !== null && until <= now) faults.until = m.untilPast();
   else if (until !== null && isSigned && until > now + MOST_RECURRING_MS - 60_000) faults.until = m.untilFar();
-  else if (until !== null && !('fault' in cron) && !faults.timeZone && lacksTime(input, until, now))
+  else if (until !== null && !('fault' in cron) && !faults.timeZone && times.length === 0)
     faults.until = m.neverBefore();
   return faults;
 }
 
-function lacksTime(input: Input, until: number, now: number): boolean {
-  const times = dueTimes(input, now, 1);
-  return times[0] === undefined || times[0] >= until;
-}
-
 /** The next times of what is written, without its end where that is wrong; none where it cannot be read. */
-export function dueTimes({ cron, timeZone, until }: Input, now: number, count: number): number[] {
+export function dueTimes(
+  { cron, timeZone, until }: Pick<Input, 'cron' | 'timeZone' | 'until'>,
+  now: number,
+  count: number,
+): number[] {
   const read = readCron(cron.trim());
   const zone = timeZone.trim();
   if ('fault' in read || !isZone(zone)) return [];
