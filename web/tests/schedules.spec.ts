@@ -5,6 +5,9 @@ import { addAuthenticator, atLocalhost } from './support/authenticator.ts';
 import { makeKey } from './support/signing.ts';
 import * as t from './support/texts.ts';
 
+/** What a page without a network cannot ask. */
+const API = '**/api/v1/**';
+
 const main = (page: Page) => page.getByRole('main');
 const press = (page: Page, name: string) => main(page).getByRole('button', { name, exact: true }).click();
 const field = (page: Page, name: string) => main(page).getByLabel(name, { exact: true });
@@ -60,6 +63,16 @@ test('a schedule is made with what is wrong said at its field, changed, paused, 
   // Half past nine there is half past three here, but for the weeks in which one has changed its clocks and the other has not.
   await expect(cells(page).nth(0)).toContainText('09:30');
   await expect(cells(page).nth(1)).toContainText(/0[23]:30 PM/);
+  // Without a network nothing is saved, and nothing that was written is lost.
+  await page.route(API, (route) => route.abort('internetdisconnected'));
+  await press(page, t.schedules.create());
+  await expect(main(page).getByRole('alert')).toContainText(t.app.failed());
+  await expect(field(page, t.schedules.name())).toHaveValue('Nightly backup');
+  await expect(field(page, t.schedules.command())).toHaveValue('backup --all');
+  await expect(main(page).getByRole('checkbox', { name: 'alpha' })).toBeChecked();
+  await expect(cron).toHaveValue('30 9 * * MON-FRI');
+  await expect(field(page, t.schedules.timeZone())).toHaveValue('America/New_York');
+  await page.unroute(API);
   await press(page, t.schedules.create());
 
   await expect(page.getByRole('heading', { name: 'Nightly backup' })).toBeVisible();
