@@ -3,9 +3,12 @@ import type { Page } from '@playwright/test';
 import { enter, expect, expectAccessible, navigation, OF_COLOURS, test } from './support/test.ts';
 import { addAuthenticator, atLocalhost } from './support/authenticator.ts';
 import type { Account, ManagedServer, Site } from './support/site.ts';
-import { askForMore, makeKey, serverOfTwo, sshKey } from './support/signing.ts';
+import { askForMore, makeKey, serverWith, sshKey } from './support/signing.ts';
 import { expectTargets } from './support/targets.ts';
 import * as t from './support/texts.ts';
+
+/** What a page without a network cannot ask. */
+const API = '**/api/v1/**';
 
 const main = (page: Page) => page.getByRole('main');
 const press = (page: Page, name: string) => main(page).getByRole('button', { name, exact: true }).click();
@@ -35,7 +38,7 @@ test('a command waits for a second person, who finds it, signs it with a passkey
   const other = await visit(ben, `${origin}/account/security`);
   await addAuthenticator(other);
   const lines = [await makeKey(page), await makeKey(other)];
-  const server = await serverOfTwo(site, account, site.unique('vault'), lines);
+  const server = await serverWith(site, account, site.unique('vault'), lines);
   await share(site, account, server, ben, 'operator');
 
   await page.goto(`${origin}/run`);
@@ -56,7 +59,8 @@ test('a command waits for a second person, who finds it, signs it with a passkey
   await expect(main(page)).toContainText(t.approvals.whoCan());
   await expect(page.getByLabel(t.approvals.link())).toHaveText(address);
 
-  await other.goto(origin);
+  // A page that shows no server counts what waits, too.
+  await other.goto(`${origin}/account`);
   const waits = navigation(other).getByLabel(t.approvals.count({ count: 1 }));
   await expect(waits).toHaveText('1');
   await waits.click();
@@ -88,7 +92,7 @@ test('a command waits for a second person, who finds it, signs it with a passkey
 
 test('the signature of a colleague is pasted, and each key counts once', async ({ signedIn: page, account, site }) => {
   const [ada, ben] = [sshKey(site, 'ada'), sshKey(site, 'ben')];
-  const server = await serverOfTwo(site, account, site.unique('vault'), [ada.line, ben.line]);
+  const server = await serverWith(site, account, site.unique('vault'), [ada.line, ben.line]);
   const { id, payload } = await askForMore(site, account, server, ada);
   await page.goto('/run?view=waiting');
   await list(page).getByRole('link', { name: 'echo $((40 + 2))' }).click();
@@ -112,11 +116,70 @@ test('the signature of a colleague is pasted, and each key counts once', async (
   await field.fill(ada.sign(payload));
   await sign.click();
   await expect(dialog.getByRole('alert')).toContainText('signed already');
-  await field.fill(ben.sign(payload));
+  const pasted = ben.sign(payload);
+  await field.fill(pasted);
+  // Without a network nothing is signed, and what was pasted is there to be sent again.
+  await page.route(API, (route) => route.abort('internetdisconnected'));
+  await sign.click();
+  await expect(dialog.getByRole('alert')).toContainText(t.app.failed());
+  await expect(main(page).getByText(t.approvals.stale())).toBeAttached();
+  await expect(field).toHaveValue(pasted);
+  await page.unroute(API);
   await sign.click();
 
   await expect(dialog).toBeHidden();
   await expect(page.getByRole('row', { name: server.name })).toContainText('42');
+});
+
+test('of two pasted signatures, one that the service has taken is not sent again', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const [ada, ben, cyd] = [sshKey(site, 'ada'), sshKey(site, 'ben'), sshKey(site, 'cyd')];
+  const server = await serverWith(site, account, site.unique('vault'), [ada.line, ben.line, cyd.line]);
+  const { id, payload } = await askForMore(site, account, server, ada);
+  await page.goto(`/run/${id}`);
+  await press(page, t.approvals.addAnother());
+  const dialog = page.getByRole('dialog', { name: t.signing.titleCommand() });
+  await dialog.getByRole('radio', { name: t.signing.ssh() }).check();
+  await dialog.getByLabel(t.signing.signature(), { exact: true }).fill(ben.sign(payload) + cyd.sign(payload));
+  let sent = 0;
+  await page.route('**/signatures', (route) => (++sent === 2 ? route.abort() : route.continue()));
+  const sign = dialog.getByRole('button', { name: t.signing.sign(), exact: true });
+
+  await sign.click();
+  await expect(dialog.getByRole('alert')).toContainText(t.app.failed());
+  await sign.click();
+
+  await expect(dialog).toBeHidden();
+  await expect(page.getByRole('row', { name: server.name })).toContainText('42');
+  expect(sent).toBe(3);
+});
+
+test('ended ones that cannot be read are said, and read once when they can', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const [ada, ben] = [sshKey(site, 'ada'), sshKey(site, 'ben')];
+  const server = await serverWith(site, account, site.unique('vault'), [ada.line, ben.line]);
+  const { id } = await askForMore(site, account, server, ada, { command: 'echo ended' });
+  await site.call('DELETE', `/commands/approvals/${id}`, account.token);
+  const all = /\/commands\/approvals\?(?!.*status=)/;
+  await page.route(all, (route) => route.abort());
+
+  await page.goto('/run?view=waiting');
+  const earlier = page.getByRole('region', { name: t.approvals.earlier() });
+  await expect(earlier.getByRole('alert')).toContainText(t.app.failed());
+  await page.unroute(all);
+  let asked = 0;
+  page.on('request', (request) => void (all.test(request.url()) && (asked += 1)));
+  await earlier.getByRole('button', { name: t.app.tryAgain() }).click();
+
+  await expect(earlier.getByRole('link', { name: 'echo ended' })).toBeVisible();
+  await page.waitForResponse(/\/commands\/approvals\?.*status=/);
+  expect(asked).toBe(1);
 });
 
 test('who asked withdraws it, who manages its servers refuses it, and who may neither sees why', async ({
@@ -126,7 +189,7 @@ test('who asked withdraws it, who manages its servers refuses it, and who may ne
   visit,
 }) => {
   const [ada, ben] = [sshKey(site, 'ada'), sshKey(site, 'ben')];
-  const server = await serverOfTwo(site, account, site.unique('vault'), [ada.line, ben.line]);
+  const server = await serverWith(site, account, site.unique('vault'), [ada.line, ben.line]);
   const [operator, manager] = [await site.account(), await site.account()];
   await share(site, account, server, operator, 'operator');
   await share(site, account, server, manager, 'manager');
@@ -168,7 +231,7 @@ test('what is not signed in time says that it has expired, while somebody looks'
   site,
 }) => {
   const [ada, ben] = [sshKey(site, 'ada'), sshKey(site, 'ben')];
-  const server = await serverOfTwo(site, account, site.unique('vault'), [ada.line, ben.line]);
+  const server = await serverWith(site, account, site.unique('vault'), [ada.line, ben.line]);
   const { id } = await askForMore(site, account, server, ada, { holdsMs: 15_000 });
 
   await page.goto(`/run/${id}`);
@@ -185,7 +248,7 @@ test('what is signed is what is shown: other words of the service cannot be sign
   site,
 }) => {
   const [ada, ben] = [sshKey(site, 'ada'), sshKey(site, 'ben')];
-  const server = await serverOfTwo(site, account, site.unique('vault'), [ada.line, ben.line]);
+  const server = await serverWith(site, account, site.unique('vault'), [ada.line, ben.line]);
   const { id } = await askForMore(site, account, server, ada, { command: 'rm --recursive everything' });
   // A service that an attacker controls.
   await page.route(`**/api/v1/commands/approvals/${id}`, async (route) => {
@@ -204,7 +267,7 @@ test('what is signed is what is shown: other words of the service cannot be sign
 
 test('settings say who signs, and make the line of an own key', async ({ signedIn: page, account, site }) => {
   const [ada, ben] = [sshKey(site, 'ada'), sshKey(site, 'ben')];
-  const server = await serverOfTwo(site, account, site.unique('vault'), [ada.line, ben.line]);
+  const server = await serverWith(site, account, site.unique('vault'), [ada.line, ben.line]);
   const plain = await site.server(account);
   await site.agent(account, plain, '--commands', 'on');
 

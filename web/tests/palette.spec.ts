@@ -189,9 +189,9 @@ test('it fits a phone, where the bar at the bottom opens it', async ({ signedIn:
 });
 
 test('servers that could not be read are said so, and all else is there', async ({ signedIn: page }) => {
+  await page.route('**/api/v1/servers?*', (route) => route.abort());
   await page.goto('/account');
   await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
-  await page.route('**/api/v1/servers?*', (route) => route.abort());
 
   await open(page);
 

@@ -5,6 +5,9 @@ import { addAuthenticator, atLocalhost } from './support/authenticator.ts';
 import { makeKey } from './support/signing.ts';
 import * as t from './support/texts.ts';
 
+/** What a page without a network cannot ask. */
+const API = '**/api/v1/**';
+
 const main = (page: Page) => page.getByRole('main');
 const press = (page: Page, name: string) => main(page).getByRole('button', { name, exact: true }).click();
 const field = (page: Page, name: string) => main(page).getByLabel(name, { exact: true });
@@ -46,6 +49,13 @@ test('a schedule is made with what is wrong said at its field, changed, paused, 
   await expect(field(page, t.schedules.timeZone())).toHaveAccessibleDescription(new RegExp(t.schedules.faultZone()));
 
   await field(page, t.schedules.name()).fill('Nightly backup');
+  // A list of servers that cannot be read again takes nothing away from who is writing.
+  const lists = '**/api/v1/servers?*';
+  await page.route(lists, (route) => route.abort());
+  const unread = page.waitForEvent('requestfailed', (request) => request.url().includes('/api/v1/servers?'));
+  await site.server(account, 'beta');
+  await unread;
+  await page.unroute(lists);
   await field(page, t.schedules.command()).fill('backup --all');
   await main(page).getByRole('checkbox', { name: 'alpha' }).check();
   await main(page).getByRole('button', { name: 'Monday to Friday at 09:30' }).click();
@@ -53,6 +63,16 @@ test('a schedule is made with what is wrong said at its field, changed, paused, 
   // Half past nine there is half past three here, but for the weeks in which one has changed its clocks and the other has not.
   await expect(cells(page).nth(0)).toContainText('09:30');
   await expect(cells(page).nth(1)).toContainText(/0[23]:30 PM/);
+  // Without a network nothing is saved, and nothing that was written is lost.
+  await page.route(API, (route) => route.abort('internetdisconnected'));
+  await press(page, t.schedules.create());
+  await expect(main(page).getByRole('alert')).toContainText(t.app.failed());
+  await expect(field(page, t.schedules.name())).toHaveValue('Nightly backup');
+  await expect(field(page, t.schedules.command())).toHaveValue('backup --all');
+  await expect(main(page).getByRole('checkbox', { name: 'alpha' })).toBeChecked();
+  await expect(cron).toHaveValue('30 9 * * MON-FRI');
+  await expect(field(page, t.schedules.timeZone())).toHaveValue('America/New_York');
+  await page.unroute(API);
   await press(page, t.schedules.create());
 
   await expect(page.getByRole('heading', { name: 'Nightly backup' })).toBeVisible();
@@ -80,13 +100,19 @@ test('a schedule is made with what is wrong said at its field, changed, paused, 
   await main(page).getByRole('link', { name: t.schedules.title() }).click();
   const row = page.getByRole('list', { name: t.schedules.list() }).getByRole('listitem');
   await expect(row).toContainText(t.schedules.paused());
-  const act = (what: string) =>
-    row.getByRole('button', { name: t.schedules.actOn({ what, name: 'Nightly backup' }) }).click();
+  const button = (what: string) =>
+    row.getByRole('button', { name: t.schedules.actOn({ what, name: 'Nightly backup' }) });
+  const act = (what: string) => button(what).click();
   await act(t.schedules.resume());
   await expect(row).not.toContainText(t.schedules.paused());
   await expect(row).toContainText(t.schedules.never());
+  const question = page.getByRole('dialog', { name: t.schedules.removeTitle({ name: 'Nightly backup' }) });
   await act(t.schedules.remove());
-  await page.getByRole('dialog').getByRole('button', { name: t.schedules.remove() }).click();
+  await question.getByRole('button', { name: t.app.cancel(), exact: true }).click();
+  await expect(question).toBeHidden();
+  await expect(button(t.schedules.remove())).toBeFocused();
+  await act(t.schedules.remove());
+  await question.getByRole('button', { name: t.schedules.remove() }).click();
   await expect(page.getByText(t.schedules.none())).toBeVisible();
   await page.goto(address);
   await expect(page.getByRole('heading', { name: t.schedules.gone() })).toBeVisible();

@@ -7,6 +7,9 @@ import { makeKey, sshKey } from './support/signing.ts';
 import { expectTargets } from './support/targets.ts';
 import * as t from './support/texts.ts';
 
+/** What a page without a network cannot ask. */
+const API = '**/api/v1/**';
+
 const dialogOf = (page: Page, title = t.signing.titleCommand()) => page.getByRole('dialog', { name: title });
 const signButton = (dialog: Locator, action = t.signing.signAndRun()) =>
   dialog.getByRole('button', { name: action, exact: true });
@@ -166,7 +169,23 @@ test('two people sign with SSH keys what the dialog shows, one after another', a
   await add.click();
   await expect(dialog.getByText(t.signing.collected({ count: 1 }))).toBeVisible();
   expect(await payload()).toBe(first);
+  // A touch that is cancelled takes nothing from those who have signed.
+  await page.evaluate(() => {
+    navigator.credentials.get = () => Promise.reject(new DOMException('cancelled', 'NotAllowedError'));
+  });
+  await dialog.getByRole('radio', { name: t.signing.passkey() }).check();
+  await signButton(dialog).click();
+  await expect(dialog.getByRole('alert')).toBeVisible();
+  await expect(dialog.getByText(t.signing.collected({ count: 1 }))).toBeVisible();
+  await dialog.getByRole('radio', { name: t.signing.ssh() }).check();
+  expect(await payload()).toBe(first);
   await field.fill(ben.sign(first));
+  // Neither does a network that is away.
+  await page.route(API, (route) => route.abort('internetdisconnected'));
+  await signButton(dialog).click();
+  await expect(dialog.getByRole('alert')).toContainText(t.app.failed());
+  await expect(dialog.getByText(t.signing.collected({ count: 1 }))).toBeVisible();
+  await page.unroute(API);
   await signButton(dialog).click();
 
   await expect(page.getByText('what comes in', { exact: true })).toBeVisible();

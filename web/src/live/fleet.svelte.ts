@@ -168,6 +168,11 @@ class Fleet {
     return this.#startedAt === null || lastSeenAt === null || Date.parse(lastSeenAt) < this.#startedAt;
   }
 
+  /** Whether the list is kept up to date. */
+  get isWatched(): boolean {
+    return this.#watchers > 0;
+  }
+
   row(id: string): Row | undefined {
     return this.#rows.get(id);
   }

@@ -1,8 +1,8 @@
 // Commands that wait for signatures. No socket carries them: they are asked for again while somebody looks.
 import { api, takePage } from '../api/client';
-import { failureOf, type Failure } from '../api/failure';
 import type { ApprovalSummary } from '../api/types';
 import { session } from '../session/session.svelte';
+import { Polled } from '../ui/polled.svelte';
 
 /** More than that wait nowhere: an account has at most 50. */
 const MOST = 200;
@@ -20,59 +20,33 @@ export function hasSigned(
   );
 }
 
-class Waiting {
-  /** Null until it was read. */
-  items = $state.raw<ApprovalSummary[] | null>(null);
-  failure = $state.raw<Failure | null>(null);
-  readonly #watchers = new Set<{ everyMs: number }>();
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #asked = 0;
-  #isAsking = false;
+class Waiting extends Polled<ApprovalSummary[]> {
+  readonly #periods = new Set<{ ms: number }>();
 
   /** Those that lack the signature of who is signed in. */
-  readonly forMe = $derived((this.items ?? []).filter((item) => !hasSigned(item, session.user)).length);
+  readonly forMe = $derived((this.value ?? []).filter((item) => !hasSigned(item, session.user)).length);
 
-  /** Reads them every so many milliseconds, until what it gives is called. */
-  watch(everyMs: number): () => void {
-    const watcher = { everyMs };
-    this.#watchers.add(watcher);
-    const seen = () => document.hidden || void this.load();
-    document.addEventListener('visibilitychange', seen);
-    if (!this.#isAsking) void this.load();
+  constructor() {
+    super(read, () => Math.min(...Array.from(this.#periods, ({ ms }) => ms)));
+  }
+
+  /** Reads them every so many milliseconds, or more often where another part of the page asks for that. */
+  watchEvery(ms: number): () => void {
+    const period = { ms };
+    this.#periods.add(period);
+    const stop = this.watch();
     return () => {
-      this.#watchers.delete(watcher);
-      document.removeEventListener('visibilitychange', seen);
-      if (this.#watchers.size > 0) return;
-      clearTimeout(this.#timer);
-      this.items = null;
+      this.#periods.delete(period);
+      stop();
+      // Somebody else may sign in.
+      if (this.#periods.size === 0) this.forget();
     };
   }
+}
 
-  async load(): Promise<void> {
-    const asked = ++this.#asked;
-    clearTimeout(this.#timer);
-    this.#isAsking = true;
-    try {
-      const query = { status: 'awaiting_approval', limit: MOST } as const;
-      const { items } = await takePage(api.GET('/api/v1/commands/approvals', { params: { query } }));
-      if (asked !== this.#asked || this.#watchers.size === 0) return;
-      this.items = items;
-      this.failure = null;
-    } catch (error) {
-      if (asked === this.#asked) this.failure = failureOf(error);
-    } finally {
-      if (asked === this.#asked) {
-        this.#isAsking = false;
-        this.#again();
-      }
-    }
-  }
-
-  #again(): void {
-    if (this.#watchers.size === 0 || document.hidden) return;
-    const everyMs = Math.min(...[...this.#watchers].map((watcher) => watcher.everyMs));
-    this.#timer = setTimeout(() => void this.load(), everyMs);
-  }
+async function read(): Promise<ApprovalSummary[]> {
+  const query = { status: 'awaiting_approval', limit: MOST } as const;
+  return (await takePage(api.GET('/api/v1/commands/approvals', { params: { query } }))).items;
 }
 
 export const waiting = new Waiting();

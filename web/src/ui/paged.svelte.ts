@@ -1,3 +1,4 @@
+import { untrack } from 'svelte';
 import type { Page } from '../api/client';
 import { failureOf, type Failure } from '../api/failure';
 
@@ -28,9 +29,10 @@ export class Paged<T> {
     return this.items.length < this.total;
   }
 
-  /** Reads it again, as much as is shown. */
+  /** Reads it again, as much as is shown. An effect that does so does not depend on what is shown. */
   load(): Promise<void> {
-    return this.#page(0, Math.min(500, Math.max(this.#limit, this.items.length)));
+    const shown = untrack(() => this.items.length);
+    return this.#page(0, Math.min(500, Math.max(this.#limit, shown)));
   }
 
   /** Reads it again for another question: only its beginning. */

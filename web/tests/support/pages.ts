@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
-import { askForMore, serverOfTwo, sshKey } from './signing.ts';
+import { askForMore, serverWith, sshKey } from './signing.ts';
 import type { Account, ManagedServer, Site } from './site.ts';
 import { enter, expect, type Control } from './test.ts';
 import * as t from './texts.ts';
@@ -206,7 +206,7 @@ async function make(site: Site, { account, server, logs }: Control): Promise<Thi
 /** A server that asks for two people, and a command that one of them has signed. */
 async function waitForSignatures(site: Site, account: Account): Promise<Pick<Things, 'APPROVAL' | 'SIGNED'>> {
   const [ada, ben] = [sshKey(site, 'ada'), sshKey(site, 'ben')];
-  const server = await serverOfTwo(site, account, 'vault-of-the-northern-data-centre', [ada.line, ben.line]);
+  const server = await serverWith(site, account, 'vault-of-the-northern-data-centre', [ada.line, ben.line]);
   const command = 'systemctl restart payments-reconciliation-worker-blue.service && journalctl -u payments -n 20';
   const { id } = await askForMore(site, account, server, ada, { command });
   return { APPROVAL: id, SIGNED: server.id };

@@ -46,11 +46,11 @@ export function sshKey(site: Site, name: string): SshKey {
   return { line: `${name}@example.org ${pub}`, pub, sign };
 }
 
-/** A server with two signers. It asks for both. */
-export async function serverOfTwo(site: Site, account: Account, name: string, lines: string[]): Promise<ManagedServer> {
+/** A server with some signers. It asks for all of them. */
+export async function serverWith(site: Site, account: Account, name: string, lines: string[]): Promise<ManagedServer> {
   const server = await site.server(account, name);
   site.keepsNoncesSince(server, Date.now() - 3_600_000);
-  await site.signedAgent(account, server, name, `${lines.join('\n')}\n`, 'approvals = 2');
+  await site.signedAgent(account, server, name, `${lines.join('\n')}\n`, `approvals = ${lines.length}`);
   return server;
 }
 

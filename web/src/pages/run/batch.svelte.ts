@@ -1,8 +1,8 @@
-// A batch as its page shows it. It is asked for again and again while it runs, and by no one while nobody looks.
+// A batch as its page shows it. It is asked for again and again while it runs.
 import { clock } from '../../live/clock.svelte';
 import { api, take } from '../../api/client';
-import { failureOf, type Failure } from '../../api/failure';
 import type { Batch } from '../../api/types';
+import { Polled } from '../../ui/polled.svelte';
 import { kept } from './results';
 
 const LOOK_MS = 1_000;
@@ -10,68 +10,34 @@ const LOOK_MS = 1_000;
 const REST = 4;
 const MOST_MS = 15_000;
 
-export class ShownBatch {
-  readonly id: string;
-  value = $state.raw<Batch | null>(null);
-  failure = $state.raw<Failure | null>(null);
+export class PolledBatch extends Polled<Batch> {
   /** How far the service's clock is ahead of this one. */
   clockOffsetMs = $state(0);
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #isWatched = false;
-  #failures = 0;
+  readonly #path: { params: { path: { id: string } } };
 
   constructor(id: string) {
-    this.id = id;
-  }
-
-  get isUnderWay(): boolean {
-    return this.value !== null && !this.value.finished_at;
-  }
-
-  /** Watches until what it gives is called. */
-  watch(): () => void {
-    this.#isWatched = true;
-    const seen = () => {
-      if (!document.hidden && (this.isUnderWay || !this.value)) void this.load();
-    };
-    document.addEventListener('visibilitychange', seen);
-    void this.load();
-    return () => {
-      this.#isWatched = false;
-      clearTimeout(this.#timer);
-      document.removeEventListener('visibilitychange', seen);
-    };
-  }
-
-  async load(): Promise<void> {
-    clearTimeout(this.#timer);
-    const asked = performance.now();
-    try {
-      const request = api.GET('/api/v1/commands/batches/{id}', { params: { path: { id: this.id } } });
-      this.#show(await take(request));
-      const told = Date.parse((await request).response.headers.get('date') ?? '');
-      if (told) this.clockOffsetMs = told - clock.present();
-      this.failure = null;
-      this.#failures = 0;
-    } catch (error) {
-      this.failure = failureOf(error);
-      this.#failures += 1;
-      if (!this.failure.isPassing) return;
-    }
-    clearTimeout(this.#timer);
-    const isOver = this.value !== null && !this.isUnderWay;
-    if (!this.#isWatched || document.hidden || isOver) return;
-    const pause = Math.max(LOOK_MS * 2 ** this.#failures, REST * (performance.now() - asked));
-    this.#timer = setTimeout(() => void this.load(), Math.min(MOST_MS, pause));
+    super(
+      () => this.#ask(),
+      ({ finished_at }, tookMs) => (finished_at ? null : Math.min(MOST_MS, Math.max(LOOK_MS, REST * tookMs))),
+    );
+    this.#path = { params: { path: { id } } };
   }
 
   /** What runs is ended, what waits does not run any more. */
   async cancel(): Promise<void> {
-    this.#show(await take(api.POST('/api/v1/commands/batches/{id}/cancel', { params: { path: { id: this.id } } })));
+    this.show(this.#joined(await take(api.POST('/api/v1/commands/batches/{id}/cancel', this.#path))));
     void this.load();
   }
 
-  #show(batch: Batch): void {
-    this.value = { ...batch, results: kept(this.value?.results ?? [], batch.results) };
+  async #ask(): Promise<Batch> {
+    const request = api.GET('/api/v1/commands/batches/{id}', this.#path);
+    const batch = await take(request);
+    const told = Date.parse((await request).response.headers.get('date') ?? '');
+    if (told) this.clockOffsetMs = told - clock.present();
+    return this.#joined(batch);
+  }
+
+  #joined(batch: Batch): Batch {
+    return { ...batch, results: kept(this.value?.results ?? [], batch.results) };
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readCron } from './cron';
+import { readCron, type Cron } from './cron';
 
 const fault = (text: string) => {
   const read = readCron(text);
@@ -44,6 +44,18 @@ describe('an expression', () => {
     expect(fault('0 0 31 4,6 *')).toBe('never');
     expect(fault('0 0 29 2 *')).toBeNull();
     expect(fault('0 0 30 2 MON')).toBeNull();
+  });
+
+  it('has a step where that divides the hour or the day', () => {
+    const steps = (text: string) => {
+      const { minutes, hours } = readCron(text) as Cron;
+      return [minutes.step, hours.step];
+    };
+
+    expect(steps('*/15 */8 * * *')).toEqual([15, 8]);
+    expect(steps('*/1 */1 * * *')).toEqual([1, 1]);
+    for (const text of ['*/45 */9 * * *', '*/90 */24 * * *', '*/60 */25 * * *', '0-59/15 1,*/8 * * *', '* * * * *'])
+      expect(steps(text), text).toEqual([null, null]);
   });
 
   it('names what it matches', () => {

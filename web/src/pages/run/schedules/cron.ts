@@ -15,7 +15,7 @@ export interface Part {
   values: number[];
   /** It is `*` alone. */
   isAny: boolean;
-  /** Of a `*` with a step: the step. */
+  /** Of a `*` with a step that divides the hour or the day: the step. Another one has a shorter gap at its end. */
   step: number | null;
   /** It has a `*` or a step in it. */
   isLoose: boolean;
@@ -84,7 +84,8 @@ function readField(word: string, field: Field): Part | null {
   }
   const isAny = word === '*';
   const isList = word.includes(',');
-  return { values: [...values].sort((a, b) => a - b), isAny, step: isAny || isList ? null : step, isLoose };
+  const isEven = step !== null && values.size > 1 && (field.most - field.least + 1) % step === 0;
+  return { values: [...values].sort((a, b) => a - b), isAny, step: isEven && !isAny && !isList ? step : null, isLoose };
 }
 
 function boundsOf(range: string, field: Field): [number, number] | null {

@@ -15,7 +15,6 @@ function clockOf(zone: string): Intl.DateTimeFormat {
     known = new Intl.DateTimeFormat('en-US', {
       timeZone: zone,
       hourCycle: 'h23',
-      era: 'short',
       year: 'numeric',
       month: 'numeric',
       day: 'numeric',

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Schedule } from '../../../api/types';
-import { bodyOf, dueTimes, faultsOf, inputOf, needsSigning, type Input } from './input';
+import { toLocal } from '../../../lib/localtime';
+import { bodyOf, dueTimes, endOf, faultsOf, inputOf, needsSigning, type Input } from './input';
 
 const NOW = Date.parse('2026-11-26T10:00:00Z');
 const DAY = 86_400_000;
@@ -11,8 +12,10 @@ const whole: Input = {
   serverIds: ['s1'],
   command: 'backup',
 };
-const faults = (change: Partial<Input>, isSigned = false) =>
-  Object.keys(faultsOf({ ...whole, ...change }, isSigned, NOW));
+const faults = (change: Partial<Input>, isSigned = false) => {
+  const input = { ...whole, ...change };
+  return Object.keys(faultsOf(input, isSigned, NOW, dueTimes(input, NOW, 1)));
+};
 const after = (days: number) => new Date(NOW + days * DAY).toISOString();
 
 describe('the form of a schedule', () => {
@@ -40,6 +43,18 @@ describe('the form of a schedule', () => {
       '2026-11-29T03',
     ]);
     expect(dueTimes({ ...whole, cron: 'often' }, NOW, 5)).toEqual([]);
+  });
+
+  it('keeps the seconds of an end that nobody has changed', () => {
+    const before = '2027-03-01T12:00:42Z';
+    const shown = toLocal(before);
+
+    expect(endOf(shown, before)).toBe(before);
+    expect(endOf(`${shown}:00`, before)).toBe(before);
+    expect(endOf(`${shown}:10`, before)).toBe('2027-03-01T12:00:10Z');
+    expect(endOf('', before)).toBeNull();
+    expect(endOf('', null)).toBeNull();
+    expect(endOf(`${shown}:00`, null)).toBe('2027-03-01T12:00:00Z');
   });
 
   it('sends the same expression that is signed', () => {

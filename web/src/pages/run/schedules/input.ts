@@ -1,6 +1,7 @@
 // What the form of a schedule holds: what is wrong with it, and what is sent. Pure.
 import * as m from '#messages/schedules';
 import type { Schedule, ScheduleIn } from '../../../api/types';
+import { fromLocalSecond, toLocal } from '../../../lib/localtime';
 import { MOST_RECURRING_MS } from '../../../signing/payload';
 import { readCron, type CronFault } from './cron';
 import { isZone, nextTimes } from './due';
@@ -35,6 +36,12 @@ export function inputOf(schedule: Schedule | null, zone: string): Input {
   };
 }
 
+/** The end that the field says. It shows no seconds: while it says what it began with, the end stays as it was. */
+export function endOf(text: string, before: string | null): string | null {
+  const shown = toLocal(before);
+  return text === shown || text === `${shown}:00` ? before : fromLocalSecond(text);
+}
+
 const CRON_FAULTS: Record<CronFault, () => string> = {
   fields: m.faultFields,
   syntax: m.faultSyntax,
@@ -43,8 +50,13 @@ const CRON_FAULTS: Record<CronFault, () => string> = {
 
 export type FaultyField = 'name' | 'command' | 'servers' | 'cron' | 'timeZone' | 'until';
 
-/** What is wrong with each field, in words. */
-export function faultsOf(input: Input, isSigned: boolean, now: number): Partial<Record<FaultyField, string>> {
+/** What is wrong with each field, in words. `times` are the next at which it is due. */
+export function faultsOf(
+  input: Input,
+  isSigned: boolean,
+  now: number,
+  times: readonly number[],
+): Partial<Record<FaultyField, string>> {
   const faults: Partial<Record<FaultyField, string>> = {};
   if (input.name.trim() === '') faults.name = m.giveName();
   if (input.command.trim() === '') faults.command = m.giveCommand();
@@ -55,18 +67,17 @@ export function faultsOf(input: Input, isSigned: boolean, now: number): Partial<
   const until = input.until === null ? null : Date.parse(input.until);
   if (until !== null && until <= now) faults.until = m.untilPast();
   else if (until !== null && isSigned && until > now + MOST_RECURRING_MS - 60_000) faults.until = m.untilFar();
-  else if (until !== null && !('fault' in cron) && !faults.timeZone && lacksTime(input, until, now))
+  else if (until !== null && !('fault' in cron) && !faults.timeZone && times.length === 0)
     faults.until = m.neverBefore();
   return faults;
 }
 
-function lacksTime(input: Input, until: number, now: number): boolean {
-  const times = dueTimes(input, now, 1);
-  return times[0] === undefined || times[0] >= until;
-}
-
 /** The next times of what is written, without its end where that is wrong; none where it cannot be read. */
-export function dueTimes({ cron, timeZone, until }: Input, now: number, count: number): number[] {
+export function dueTimes(
+  { cron, timeZone, until }: Pick<Input, 'cron' | 'timeZone' | 'until'>,
+  now: number,
+  count: number,
+): number[] {
   const read = readCron(cron.trim());
   const zone = timeZone.trim();
   if ('fault' in read || !isZone(zone)) return [];

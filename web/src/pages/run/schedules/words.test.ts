@@ -51,6 +51,44 @@ describe('a cron expression in words', () => {
     `);
   });
 
+  it('says every so many minutes or hours only where it is as long from one hour or day to the next', () => {
+    speak('en', 'en-GB');
+
+    expect([
+      cronWords('*/1 * * * *'),
+      cronWords('0 */1 * * *'),
+      cronWords('30 */1 * * *'),
+      cronWords('*/45 * * * *'),
+      cronWords('*/60 * * * *'),
+      cronWords('*/90 * * * *'),
+      cronWords('0 */9 * * *'),
+      cronWords('0 */24 * * *'),
+      cronWords('15,45 */9 * * *'),
+      cronWords('10,20,30 */9 * * *'),
+      cronWords('*/15 */9 * * *'),
+      cronWords('*/45 */2 * * *'),
+      cronWords('*/7 3 * * *'),
+      cronWords('0 9-17/2 * * *'),
+    ]).toMatchInlineSnapshot(`
+      [
+        "Every minute",
+        "Every hour",
+        "Every hour, at minute 30",
+        "At minutes 0 and 45 of every hour",
+        "Every hour",
+        "Every hour",
+        "Every day at 00:00, 09:00 and 18:00",
+        "Every day at 00:00",
+        "Every day at 00:15, 00:45, 09:15, 09:45, 18:15 and 18:45",
+        "At minutes 10, 20 and 30 of every hour, in the hours 0, 9 and 18",
+        "Every 15 minutes, in the hours 0, 9 and 18",
+        "Every 2 hours, at minutes 0 and 45",
+        "At minutes 0, 7, 14, 21, 28, 35, 42, 49 and 56 of every hour from 03:00 to 03:59",
+        "Every day at 09:00, 11:00, 13:00, 15:00 and 17:00",
+      ]
+    `);
+  });
+
   it('says so in German', async () => {
     speak('de', 'de-DE');
     await translated();

@@ -8,7 +8,7 @@ import { locale } from '../../../text/catalogue';
 import type { Tone } from '../../../ui/Badge.svelte';
 import { readCron, type Cron, type Part } from './cron';
 
-/** Of more times of a day, the fields are put in words. */
+/** More times of a day are not listed. */
 const MOST_TIMES = 6;
 /** So many in a row are a range. */
 const LEAST_RANGE = 3;
@@ -24,8 +24,8 @@ const capital = (text: string) => text.charAt(0).toLocaleUpperCase(locale()) + t
 function sentenceOf(cron: Cron): string {
   const { hours, minutes } = cron;
   const days = daysOf(cron);
-  const isFew = !hours.isLoose && !minutes.isLoose && hours.values.length * minutes.values.length <= MOST_TIMES;
-  if (isFew) {
+  const isListed = [hours, minutes].every((part) => !part.isAny && part.step === null);
+  if (isListed && hours.values.length * minutes.values.length <= MOST_TIMES) {
     const times = hours.values.flatMap((hour) => minutes.values.map((minute) => clockTime(hour, minute)));
     return c.dayAt({ days: days ?? c.everyDay(), times: list(times) });
   }
@@ -48,7 +48,8 @@ function timeOf({ hours, minutes }: Cron): string {
         ? c.everyHour()
         : c.minutesOfHour({ count: minutes.values.length, minutes: listed });
   if (hours.isAny) return time;
-  const [first, last] = rangeOf(hours.values) ?? [];
+  const [hour, ...others] = hours.values;
+  const [first, last] = others.length === 0 ? [hour, hour] : (rangeOf(hours.values) ?? []);
   if (first === undefined || last === undefined) return c.inHours({ time, hours: list(hours.values.map(String)) });
   return c.within({ time, from: clockTime(first, 0), to: clockTime(last, 59) });
 }

@@ -1,3 +1,5 @@
+// @vitest-environment jsdom
+import { flushSync } from 'svelte';
 import { expect, test } from 'vitest';
 import { Paged } from './paged.svelte';
 
@@ -46,4 +48,26 @@ test('a failure leaves what was there', async () => {
 
   expect(list.items).toEqual([1]);
   expect(list.failure?.isPassing).toBe(true);
+});
+
+test('an effect that reads a list does not read it again because of its answer', async () => {
+  let asked = 0;
+  const list = new Paged<number>(
+    async () => {
+      // Without a bound, a failure of this test would never end.
+      if (++asked > 3) throw new TypeError('network');
+      return { items: [asked], total: 1 };
+    },
+    (item) => item,
+  );
+
+  const stop = $effect.root(() => {
+    $effect(() => void list.load());
+  });
+  flushSync();
+  await expect.poll(() => list.isKnown).toBe(true);
+  flushSync();
+  stop();
+
+  expect(asked).toBe(1);
 });

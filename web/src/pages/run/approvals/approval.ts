@@ -1,0 +1,27 @@
+// A command that waits for signatures: asked for again while it waits.
+import { api, take } from '../../../api/client';
+import type { Approval } from '../../../api/types';
+import type { Signature } from '../../../signing/payload';
+import { Polled } from '../../../ui/polled.svelte';
+
+const LOOK_MS = 3_000;
+
+const at = (id: string) => ({ params: { path: { id } } });
+
+export const readApproval = (id: string): Promise<Approval> => take(api.GET('/api/v1/commands/approvals/{id}', at(id)));
+
+export function polledApproval(id: string): Polled<Approval> {
+  return new Polled(
+    () => readApproval(id),
+    ({ status }) => (status === 'awaiting_approval' ? LOOK_MS : null),
+  );
+}
+
+/** Adds a signature; gives what the command is then. */
+export function sign(id: string, signature: Signature): Promise<Approval> {
+  return take(api.POST('/api/v1/commands/approvals/{id}/signatures', { ...at(id), body: signature }));
+}
+
+export async function withdraw(id: string): Promise<void> {
+  await take(api.DELETE('/api/v1/commands/approvals/{id}', at(id)));
+}
