@@ -11,7 +11,7 @@ use anyhow::Context;
 use reqwest::{Client, RequestBuilder, StatusCode};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde_json::json;
+use serde_json::{Value, json};
 use signalbox_protocol::{Sample, Timestamp};
 use uuid::Uuid;
 
@@ -138,9 +138,9 @@ impl Rest {
         Ok(answer::<Key>(request, StatusCode::CREATED).await?.key)
     }
 
-    /// Lets a user see the servers with a tag.
-    pub async fn grant_tag(&self, username: &str, tag: &str) -> anyhow::Result<()> {
-        let grant = json!({ "subject": { "username": username }, "scope": { "tag": tag }, "role": "viewer" });
+    /// Lets a user see the servers of a scope: `{"tag"}` or `{"server_id"}`.
+    pub async fn grant(&self, username: &str, scope: &Value) -> anyhow::Result<()> {
+        let grant = json!({ "subject": { "username": username }, "scope": scope, "role": "viewer" });
         let request = self.client.post(self.url("/grants")).bearer_auth(&self.token).json(&grant);
         answer::<Id>(request, StatusCode::CREATED).await.map(|_| ())
     }

@@ -140,8 +140,8 @@ test('where the agent runs no commands, the page says who decides that and how',
 
 test('the end of a long output is in sight: the line that explains a failure', async ({ page, control }) => {
   await enter(page, control.account, `/servers/${control.server.id}/commands`);
-  const script =
-    'i=1; while [ $i -le 40 ]; do echo line $i; i=$((i+1)); done; echo "the last line says why" >&2; exit 3';
+  // To one stream: two pipes say nothing about which line was written first.
+  const script = 'i=1; while [ $i -le 40 ]; do echo line $i; i=$((i+1)); done; echo "the last line says why"; exit 3';
   await page.getByRole('textbox', { name: t.commandParts.command() }).fill(script);
   await page.getByRole('button', { name: t.app.run(), exact: true }).click();
 

@@ -317,7 +317,8 @@ test('lines over time: keys select a time, which alone is shown then', async ({ 
   await follow(page, control, site, ...Array.from({ length: 30 }, (_, minute) => at(minute)));
   await expect(linesOf(page)).toContainText('minute 29.');
   const bars = page.getByRole('slider', { name: t.log.histogram() });
-  await expect(bars).toHaveAttribute('aria-valuemax', /^[1-9]/);
+  // It is drawn now and then while lines come.
+  await expect(page.locator('.histogram')).toContainText(/3:(29|30)/);
 
   await bars.focus();
   await page.keyboard.press('PageDown');

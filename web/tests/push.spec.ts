@@ -178,7 +178,7 @@ test('the worker shows the latest state of each alert', async ({ page, account }
   await expect.poll(() => shown(page)).toContainEqual(first);
   await push({ ...told, event: 'resolved', severity: null, title: '✅ Resolved: web-1', open_alerts: 0 });
   await expect.poll(() => shown(page)).toContainEqual({ ...first, title: '✅ Resolved: web-1' });
-  expect(await tags()).toEqual([ALERT, 'test']);
+  await expect.poll(tags).toEqual([ALERT, 'test']);
 
   const group = { ...told, alert_id: null, event: null, title: '2 alerts', path: '/alerts', alerts: [ALERT, 'other'] };
   await push(group);

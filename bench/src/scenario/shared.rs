@@ -7,8 +7,10 @@ use clap::Args;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::json;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
+use uuid::Uuid;
 
 use crate::report::{Aim, Report, progress};
 use crate::rest::{Rest, TAG};
@@ -27,6 +29,9 @@ pub struct SharedArgs {
     /// Servers with the tag.
     #[arg(long, default_value_t = 10_000)]
     pub servers: usize,
+    /// Grants to the other account: one of the tag, and the others of one server each.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub grants: u32,
     /// How often each of the two lists them.
     #[arg(long, default_value_t = 1_000)]
     pub turns: usize,
@@ -48,17 +53,20 @@ pub async fn run(options: &ServiceOptions, args: &SharedArgs) -> anyhow::Result<
     let viewer = Rest::register_as(service.address(), "viewer").await?;
     progress(format_args!("making {} servers", args.servers));
     let tags = [TAG.to_owned()];
-    stream::iter(0..args.servers)
+    let made: Vec<Uuid> = stream::iter(0..args.servers)
         .map(|number| {
             let (owner, tags) = (owner.clone(), &tags);
             async move { owner.create_server(&format!("server-{number:05}"), tags).await }
         })
         .buffer_unordered(CONCURRENT_REQUESTS)
-        .try_collect::<Vec<_>>()
+        .try_collect()
         .await?;
-    owner.grant_tag("viewer", TAG).await?;
+    owner.grant("viewer", &json!({ "tag": TAG })).await?;
+    for server_id in made.iter().take(args.grants.saturating_sub(1) as usize) {
+        owner.grant("viewer", &json!({ "server_id": server_id })).await?;
+    }
 
-    let mut report = Report::new(format!("shared: {} servers by a tag", args.servers));
+    let mut report = Report::new(format!("shared: {} servers, {} grants", args.servers, args.grants));
     progress(format_args!("{} turns of GET /servers", args.turns));
     let mut lists = Both::default();
     for _ in 0..args.turns {
