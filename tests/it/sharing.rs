@@ -364,7 +364,7 @@ async fn the_audit_log_tells_every_grant() {
 }
 
 #[actix_web::test]
-async fn the_audit_log_tells_of_grants_that_end_with_a_team_a_server_or_an_account() {
+async fn the_audit_log_lists_grants_that_end_with_a_team_a_server_or_an_account() {
     let shared = Shared::start().await;
     let team = shared.by_owner("POST", "/teams").json(json!({"name": "ops"})).expect(201).await;
     let of_team = json!({"subject": {"team_id": team["id"]}, "scope": {"tag": "db"}, "role": "viewer"});

@@ -47,7 +47,7 @@ async fn machines_of_one_account_leave_room_for_those_of_others_and_all_become_s
 }
 
 #[actix_web::test]
-async fn a_machine_that_finds_the_line_full_is_told_to_come_again_and_takes_no_use() {
+async fn a_machine_that_finds_the_line_full_is_refused_for_now_and_takes_no_use() {
     let service = TestService::start_with(|config| config.shares.enrolments.waiting = 1).await;
     let scene = Scene::of(service).await;
     let enrolment = scene.enrolment(json!({"uses": 1})).await;
