@@ -276,9 +276,10 @@ check_origins() {
     split "$asked"
     [ ! -e "$who" ] || continue
     case $who in
-      *://*) check_origin "$who" ;;
       /* | ./* | ../* | '~'*) die "--signers $who: there is no such file" ;;
+      # A key, whatever its comment is.
       *[[:blank:]]*) ;;
+      *://*) check_origin "$who" ;;
       *) die "--signers takes a file that exists, an https address, or a public key; one of its values is none of these" ;;
     esac
   done <<END
@@ -378,13 +379,13 @@ read_signers() {
     head -c 1048577 -- "$who" >"$stage/list" 2>/dev/null || die "$called_by cannot be read; no file was changed"
   else
     case $who in
-      *://*)
-        called_by="the list at $(host_of "$who")"
-        fetch_signers "$who"
-        ;;
-      *)
+      *[[:blank:]]*)
         called_by="the value of --signers"
         printf '%s\n' "$who" >"$stage/list"
+        ;;
+      *)
+        called_by="the list at $(host_of "$who")"
+        fetch_signers "$who"
         ;;
     esac
   fi

@@ -135,6 +135,8 @@ async fn signers_come_from_keys_files_and_addresses_and_each_is_shown() {
     let kinds = [("ada", "ed25519", ""), ("ben", "ecdsa", "384"), ("cyd", "rsa", "2048"), ("dan", "ed25519", "")];
     let keys = kinds.map(|(name, kind, bits)| keygen.generate(name, kind, bits).trim_end_matches(" test").to_owned());
     let [ada, ben, cyd, dan] = &keys;
+    let passkey = keygen::passkey(&keygen.generate("eli", "ecdsa", "256"));
+    let passkey = format!("sk-webauthn {passkey} box.example.org");
     let public_file = machine.path("ben.pub");
     fs::write(&public_file, format!("{ben} ben@laptop\r\n")).unwrap();
     let list = format!(
@@ -155,22 +157,25 @@ async fn signers_come_from_keys_files_and_addresses_and_each_is_shown() {
             "--name",
             "web-1",
             "--signers",
-            &format!("ada@example.org {ada}"),
+            &format!("ada@example.org {ada} https://example.org/ada"),
             &format!("--signers={}", public_file.display()),
             "--signers",
             &own.url(),
             "--signers",
             &format!("dan={}", keys_of_dan.url()),
+            "--signers",
+            &format!("eli={passkey}"),
         ],
     )
     .await;
 
     let lines = list.lines().next_back().unwrap().trim();
-    let expected = format!("ada@example.org {ada}\nben@laptop {ben}\n{lines}\ndan {dan}\n");
+    let expected =
+        format!("ada@example.org {ada} https://example.org/ada\nben@laptop {ben}\n{lines}\ndan {dan}\neli {passkey}\n");
     assert_eq!((machine.read(SIGNERS), machine.mode(SIGNERS)), (expected, 0o644));
     let shown = format!(
         "signers that are added to /etc/signalbox-agent/allowed_signers:\n  ada@example.org ssh-ed25519 {}\n  \
-         ben@laptop ecdsa-sha2-nistp384 {}\n  cyd@example.org ssh-rsa {}\n  dan ssh-ed25519 {}\n",
+         ben@laptop ecdsa-sha2-nistp384 {}\n  cyd@example.org ssh-rsa {}\n  dan ssh-ed25519 {}\n  eli passkey for box.example.org SHA256:",
         keygen.fingerprint(ada),
         keygen.fingerprint(ben),
         keygen.fingerprint(cyd),

@@ -146,12 +146,15 @@ async fn a_list_with_one_bad_line_installs_none() {
     refused(&shop, "/etc/hostname", "line 1 of --signers /etc/hostname is no public key").await;
 }
 
+/// What somebody did to the file of signers.
+type Spoil = fn(&Machine);
+
 /// A file that others could have written would become root's, with whatever stands in it.
 #[actix_web::test]
 async fn a_file_in_place_that_others_can_change_is_not_made_trusted() {
     let (shop, keygen) = (Shop::with_agent().await, Keygen::new());
     let (ada, eve) = (public_key(&keygen, "ada"), public_key(&keygen, "eve"));
-    let cases: [(&str, fn(&Machine)); 4] = [
+    let cases: [(&str, Spoil); 4] = [
         ("others than root can have changed", |machine| {
             fs::set_permissions(machine.path(SIGNERS), Permissions::from_mode(0o664)).unwrap();
         }),
