@@ -17,12 +17,18 @@ install.sh [OPTION VALUE]...
   --enrol TOKEN         in place of a key: make this machine a server with the token of an enrolment; prefer
                         SIGNALBOX_ENROLMENT_TOKEN or
   --enrol-file FILE     a file that holds the token
-  --name NAME           the server's name, where it is not the host name; with an enrolment
-  --commands on|off     may the service run commands on this server? (off)
-  --docker off|read|control  what may it do with containers? (read; with commands or a terminal: off)
+  --name NAME           the server's name, where it is not the host name; with an enrolment, or for those who sign
+  --commands on|signed|off  may the service run commands on this server? (off)
+  --docker off|read|signed|control  what may it do with containers? (read; with commands or a terminal: off)
   --logs on|off         may it read the system's log, and the files of --log-path? (off)
   --log-path PATH       a file, or a directory of files, that may be read; repeatable
-  --terminal on|off     may it open a terminal? (off)
+  --terminal on|signed|off  may it open a terminal? (off)
+  --signers WHO         whose signatures count for what is "signed"; adds their keys; repeatable. WHO is
+                          FILE       public keys, or lines in the format of OpenSSH's allowed_signers
+                          https://.. the same, at an address of your own, never the service's
+                          KEY        one such line, as in "ssh-ed25519 AAAA... ada@example.org"
+                        A key needs the name of its owner: a comment of one word, or NAME= before WHO, as in
+                        ada=https://github.com/ada.keys. To remove keys, edit /etc/signalbox-agent/allowed_signers.
   --processes on|off    may the agent tell which processes use the most? (on)
   --interval SECONDS    between two samples, 0.5 to 3600 (5)
   --ca-file FILE        trust the certificate authorities of this PEM file and no others
@@ -51,6 +57,7 @@ have() {
 
 parse() {
   key='' key_file='' token='' token_file='' asked_name='' url='' interval='' ca_file='' uninstall='' log_paths='' by_hand=''
+  signers='' signed=''
   processes='' commands='' docker='' logs='' terminal=''
   while [ $# -gt 0 ]; do
     case $1 in
@@ -69,7 +76,7 @@ parse() {
         exit 0
         ;;
       --key | --key-file | --commands | --docker | --logs | --log-path | --terminal | --processes) ;;
-      --interval | --ca-file | --url | --enrol | --enrol-file | --name) ;;
+      --signers | --interval | --ca-file | --url | --enrol | --enrol-file | --name) ;;
       -*) die "there is no option ${1%%[!a-z-]*}; --help lists those that there are" ;;
       # It may be a key or a token, so it is not repeated.
       *) die "an argument belongs to no option; --help lists those that there are" ;;
@@ -88,10 +95,11 @@ take() {
     --enrol) token=$2 token_file='' ;;
     --enrol-file) token_file=$2 token='' ;;
     --name) check_name "$2" && asked_name=$2 ;;
-    --docker) one_of "$1" "$2" off read control && docker=$2 ;;
-    --commands) one_of "$1" "$2" off on && commands=$2 ;;
+    --docker) one_of "$1" "$2" off read signed control && docker=$2 ;;
+    --commands) one_of "$1" "$2" off signed on && commands=$2 ;;
     --logs) one_of "$1" "$2" off on && logs=$2 ;;
-    --terminal) one_of "$1" "$2" off on && terminal=$2 ;;
+    --terminal) one_of "$1" "$2" off signed on && terminal=$2 ;;
+    --signers) check_signers "$2" && signers="$signers$2$newline" ;;
     --processes) one_of "$1" "$2" off on && processes=$2 ;;
     --log-path) check_path "$2" && log_paths="$log_paths${log_paths:+, }\"$2\"" ;;
     --interval) check_interval "$2" && interval=$2 ;;
@@ -100,8 +108,9 @@ take() {
     # An option without a value came as OPTION=VALUE.
     *) die "there is no option ${1%%[!a-z-]*} with a value; --help lists those that there are" ;;
   esac
-  case $1 in
-    --key | --key-file | --ca-file | --url | --enrol | --enrol-file | --name) ;;
+  case $1:$2 in
+    --signers:* | *:signed) signed=1 ;;
+    --key:* | --key-file:* | --ca-file:* | --url:* | --enrol:* | --enrol-file:* | --name:*) ;;
     *) by_hand="$by_hand $1 $2" ;;
   esac
 }
@@ -175,7 +184,8 @@ find_token() {
     check_token "$token"
   fi
   if [ -z "$token" ]; then
-    [ -z "$asked_name" ] || [ -f "$root$etc/key" ] || die "--name is for an enrolment: use --enrol, too"
+    [ -z "$asked_name" ] || [ -n "$signed" ] || [ -f "$root$etc/key" ] ||
+      die "--name is for an enrolment, or for those who sign: use --enrol or --signers, too"
     return 0
   fi
   [ -z "$key$key_file$environment_key" ] || die "a key and the token of an enrolment are given: use one of them"
@@ -227,6 +237,270 @@ find_service() {
     [ -r "$ca_file" ] || die "--ca-file $ca_file cannot be read"
     grep -q 'BEGIN CERTIFICATE' -- "$ca_file" 2>/dev/null || die "--ca-file $ca_file holds no certificate in PEM"
   fi
+}
+
+# --- The signers. Only this command line names them: a service that an attacker has taken over must not add any.
+
+# check_signers WHO: what can be said before anything is read.
+check_signers() {
+  case $1 in
+    *"PRIVATE KEY"* | PuTTY-User-Key-File*) die "--signers was given a private key: use the public one, whose file ends in .pub; nothing was stored" ;;
+    *[[:cntrl:]]*) die "--signers takes one line; put several keys into a file, or repeat the option" ;;
+  esac
+}
+
+# split WHO: sets the name before it, if there is one, and the rest.
+split() {
+  called='' who=$1
+  # A file may have any name.
+  if [ -e "$who" ]; then return 0; fi
+  case $who in
+    *=*) ;;
+    *) return 0 ;;
+  esac
+  case ${who%%=*} in
+    '' | *[!A-Za-z0-9._@+-]*) ;;
+    *) called=${who%%=*} who=${who#*=} ;;
+  esac
+}
+
+# host_of URL: its host in lower case, without port and final dot.
+host_of() {
+  printf '%s\n' "$1" | tr '[:upper:]' '[:lower:]' | sed -e 's|^[a-z]*://||' -e 's|[/?#].*||' -e 's|:[0-9]*$||' -e 's|\.$||'
+}
+
+# check_origins: no address of a list is the service's own.
+check_origins() {
+  while IFS= read -r asked; do
+    [ -n "$asked" ] || continue
+    split "$asked"
+    [ ! -e "$who" ] || continue
+    case $who in
+      /* | ./* | ../* | '~'*) die "--signers $who: there is no such file" ;;
+      # A key, whatever its comment is.
+      *[[:blank:]]*) ;;
+      *://*) check_origin "$who" ;;
+      *) die "--signers takes a file that exists, an https address, or a public key; one of its values is none of these" ;;
+    esac
+  done <<END
+$signers
+END
+}
+
+# check_origin URL
+check_origin() {
+  insecure='--signers takes an https address: without TLS, anybody on the way can name signers'
+  case $1 in
+    *[!][A-Za-z0-9._~%:/?=\&,+-]*) die "the address of --signers has a character that none may have, such as @ or a space" ;;
+  esac
+  host=$(host_of "$1")
+  case $host in
+    '' | *%*) die "the address of --signers names no host" ;;
+  esac
+  case $1:$host in
+    https://*) ;;
+    http://*:127.*[!0-9.]*) die "$insecure" ;;
+    http://*:localhost | http://*:127.* | http://*:'[::1]') ;;
+    *) die "$insecure" ;;
+  esac
+  for service in "$service_url" "$source_url" "$agent_url" "$in_place"; do
+    if [ "$host" = "$(host_of "$service")" ]; then
+      die "--signers names an address of the service itself ($host), and a service must not say whose signatures count: give a file, a key or an address of your own"
+    fi
+  done
+}
+
+# gather_signers: reads, checks and shows all of them, before any file is changed.
+gather_signers() {
+  : >"$stage/all"
+  : >"$stage/there"
+  if [ -z "$signers" ]; then return 0; fi
+  find_signers_in_place
+  : >"$stage/added"
+  while IFS= read -r asked; do
+    [ -n "$asked" ] || continue
+    split "$asked"
+    read_signers
+    name_signers
+    list_signers "$stage/lines" "$called_by"
+    add_signers
+  done <<END
+$signers
+END
+  cat "$stage/there" >"$stage/all"
+  if [ -n "$(tail -c 1 "$stage/all")" ]; then echo >>"$stage/all"; fi
+  cat "$stage/added" >>"$stage/all"
+  list_signers "$stage/all" "$signers_file with the keys of --signers"
+  # It may hold nothing but comments.
+  if "$stage/agent" check-signers "$stage/there" >"$stage/shown" 2>/dev/null; then
+    echo "signers that are in $signers_file already, and stay:"
+    sed 's/^/  /' "$stage/shown"
+  fi
+  if [ -s "$stage/added" ]; then
+    list_signers "$stage/added" '--signers'
+    echo "signers that are added to $signers_file:"
+    sed 's/^/  /' "$stage/shown"
+  else
+    echo 'no signer is added: all keys are there'
+  fi
+}
+
+# find_signers_in_place: what the file holds, if nobody but root can have written it.
+find_signers_in_place() {
+  file=$root$signers_file
+  if [ -f "$root$etc/policy.toml" ]; then
+    elsewhere=$(value_of "$root$etc/policy.toml" signers)
+    case $elsewhere in
+      '' | "$signers_file") ;;
+      *) die "the policy names another file of signers, $elsewhere: add the keys there, without --signers; no file was changed" ;;
+    esac
+  fi
+  if [ -h "$file" ]; then die "$signers_file is a link: change the file that it names, without --signers; no file was changed"; fi
+  if [ ! -e "$file" ]; then return 0; fi
+  [ -f "$file" ] || die "$signers_file is no regular file; no file was changed"
+  # The user by number, and who may write: busybox has no stat with formats everywhere.
+  read -r mode _ owner _ <<END
+$(ls -ldn "$file")
+END
+  case $mode in
+    ?????w* | ????????w*) owner=others ;;
+  esac
+  [ "$owner" = "$(id -u)" ] ||
+    die "others than root can have changed $signers_file: check its lines, then chown root:root and chmod 0644 it; no file was changed"
+  cat "$file" >"$stage/there"
+}
+
+# read_signers: the text of one value of --signers, into a file. Sets what messages call it.
+read_signers() {
+  if [ -e "$who" ]; then
+    called_by="--signers $who"
+    [ -f "$who" ] || die "$called_by is no regular file; no file was changed"
+    # One byte more than the agent reads.
+    head -c 1048577 -- "$who" >"$stage/list" 2>/dev/null || die "$called_by cannot be read; no file was changed"
+  else
+    case $who in
+      *[[:blank:]]*)
+        called_by="the value of --signers"
+        printf '%s\n' "$who" >"$stage/list"
+        ;;
+      *)
+        called_by="the list at $(host_of "$who")"
+        fetch_signers "$who"
+        ;;
+    esac
+  fi
+  [ "$(wc -c <"$stage/list")" -le 1048576 ] || die "$called_by is longer than 1 MiB; no file was changed"
+  if grep -q -e 'PRIVATE KEY' -e '^PuTTY-User-Key-File' "$stage/list"; then
+    die "$called_by is a private key: use the public one, whose file ends in .pub; no file was changed"
+  fi
+}
+
+# fetch_signers URL: without redirects, which could lead to the service, and with the system's certificate authorities.
+fetch_signers() {
+  : >"$stage/list"
+  if have curl; then
+    status=$(curl -sS --globoff --connect-timeout 15 --max-time 60 --max-filesize 1048577 \
+      -o "$stage/list" -w '%{http_code}' -- "$1" 2>"$stage/said") || status=''
+  elif wget --version 2>/dev/null | grep -q '^GNU Wget'; then
+    wget -nv -S -t 1 -T 60 --max-redirect=0 -O "$stage/list" -- "$1" 2>"$stage/said" || :
+    status=$(sed -n 's|^ *HTTP/[0-9.]* \([0-9][0-9][0-9]\).*|\1|p' "$stage/said" | tail -n 1)
+  else
+    die "curl or GNU wget is needed for an address of signers; no file was changed"
+  fi
+  case $status in
+    200) ;;
+    3??) die "$called_by is elsewhere now (status $status): give the address that it redirects to; no file was changed" ;;
+    '' | 000) die "$called_by cannot be downloaded: $(tail -n 1 "$stage/said" | tr -cd ' -~'); no file was changed" ;;
+    *) die "$called_by cannot be downloaded (status $status); no file was changed" ;;
+  esac
+}
+
+# name_signers: puts the name of its owner before each key that has none.
+name_signers() {
+  : >"$stage/named"
+  : >"$stage/lines"
+  number=0
+  while IFS= read -r line || [ -n "$line" ]; do
+    number=$((number + 1))
+    line=${line%"$return"}
+    read -r first second third rest <<END
+$line
+END
+    case $first in
+      '' | '#'*)
+        # So that the agent counts as this does.
+        echo >>"$stage/lines"
+        continue
+        ;;
+    esac
+    at="line $number of $called_by"
+    if is_kind "$first"; then
+      name=$called
+      # After a passkey stands its host name.
+      if [ -z "$name" ] && [ -z "$rest" ] && [ "$first" != sk-webauthn ]; then name=$third; fi
+      case $name in
+        '' | *[!A-Za-z0-9._@+-]*) die "$at says not whose key it is: put NAME= before the value of --signers, with the name of a person; no file was changed" ;;
+      esac
+      if [ "$first" = sk-webauthn ]; then second="$second $third"; fi
+      line="$name $first $second"
+    elif [ -n "$called" ]; then
+      die "$at is no key without a name, and $called= is for such keys; no file was changed"
+    fi
+    # Whatever else it is, such as a password, it is not repeated.
+    find_key_of "$line" || die "$at is no public key and no line of allowed signers; no file was changed"
+    printf '%s\n' "$line" >>"$stage/lines"
+    printf '%s %s\n' "$blob" "$line" >>"$stage/named"
+  done <"$stage/list"
+  [ -s "$stage/named" ] || die "$called_by names no signer; no file was changed"
+}
+
+# is_kind WORD: whether it is a type of key that an agent knows.
+is_kind() {
+  case $1 in
+    ssh-ed25519 | ssh-rsa | ecdsa-sha2-nistp256 | ecdsa-sha2-nistp384 | ecdsa-sha2-nistp521) ;;
+    sk-ssh-ed25519@openssh.com | sk-ecdsa-sha2-nistp256@openssh.com | sk-webauthn) ;;
+    *) return 1 ;;
+  esac
+}
+
+# find_key_of LINE: sets the key in base64, which is the word after its type.
+find_key_of() {
+  more=$1 blob=''
+  while [ -n "$more" ]; do
+    read -r word more <<END
+$more
+END
+    if is_kind "$word"; then
+      read -r blob _ <<END
+$more
+END
+      case $blob in
+        '' | *[!A-Za-z0-9+/=_-]*) return 1 ;;
+      esac
+      return 0
+    fi
+  done
+  return 1
+}
+
+# add_signers: those whose key is neither in the file nor added yet.
+add_signers() {
+  while read -r blob line; do
+    if cat "$stage/there" "$stage/added" | grep -v '^[[:space:]]*#' | grep -qF -e "$blob"; then continue; fi
+    printf '%s\n' "$line" >>"$stage/added"
+  done <"$stage/named"
+}
+
+# list_signers FILE WHAT: name, type and fingerprint of each key, from the agent, which reads the file as it will at its start.
+list_signers() {
+  if ! "$stage/agent" check-signers "$1" >"$stage/shown" 2>"$stage/said"; then
+    # What it quotes may come from elsewhere, and must not control a terminal.
+    said=$(tail -n 1 "$stage/said" | tr -cd ' -~')
+    said=${said#*"$1"}
+    said=${said#:}
+    die "$2 cannot be used: ${said# }; no file was changed"
+  fi
+  [ -s "$stage/shown" ] || die "the service's agent cannot check signers: it is too old; no file was changed"
 }
 
 # --- The machine.
@@ -397,6 +671,13 @@ decode_policy() {
   sed -n 's/.*"policy":"\([^"\\]*\(\\.[^"\\]*\)*\)".*/\1/p' "$stage/answer" |
     sed -e "s/\\\\\\\\/$mark/g" -e "s/\\\\t/$tab/g" -e 's/\\"/"/g' -e 's/\\n/\
 /g' -e "s/$mark/\\\\/g" >"$stage/enrolled.toml"
+  # The service refuses to keep such a policy, unless an attacker has changed it.
+  if grep -Eq "^[[:space:]]*[\"']?(name|signers|approvals|allow)[\"']?[[:space:]]*=|=[[:space:]]*[\"']signed" "$stage/enrolled.toml"; then
+    die "the service sent a policy about signatures, and only this machine may say whose signatures count: find out who changed the enrolment; the agent was not installed"
+  fi
+  if [ -n "$signed" ] && [ -s "$stage/enrolled.toml" ]; then
+    say "the policy of the enrolment was not written: where signatures count, the service decides nothing; use the options"
+  fi
 }
 
 clean_up() {
@@ -470,9 +751,46 @@ END
   logs=$(value_of "$policy" logs)
   docker=$(value_of "$policy" docker)
   docker=${docker:-read}
+  demand_signatures
   if [ "$docker" != off ] && runs_programs; then
     say 'anyone who can use the Docker socket can become root, and so can commands and terminals; --docker off prevents it'
   fi
+}
+
+# demand_signatures: what a policy needs beside "signed", and what it must not have without.
+demand_signatures() {
+  case $commands:$terminal:$docker in
+    signed:* | *:signed:* | *:signed) ;;
+    *)
+      [ -z "$signers" ] ||
+        die "--signers is for what has to be signed: use --commands signed, --terminal signed or --docker signed, too; no file was changed"
+      for word in name signers approvals allow; do
+        [ -z "$(value_of "$policy" "$word")" ] ||
+          die "nothing would have to be signed, and the policy has $word: take name, signers, approvals and allow out of $etc/policy.toml first; no file was changed"
+      done
+      return 0
+      ;;
+  esac
+  [ "$commands" = signed ] || [ -z "$(value_of "$policy" allow)" ] ||
+    die "the policy has allow, which needs commands = \"signed\": take it out of $etc/policy.toml first; no file was changed"
+  if [ -n "$signers" ]; then
+    put "$policy" signers "signers = \"$signers_file\""
+  elif [ -z "$(value_of "$policy" signers)" ]; then
+    die "nobody could sign: name those whose signatures count with --signers; no file was changed"
+  fi
+  if [ -z "$signed" ]; then return 0; fi
+  # Never the name that the service answers: with that of another server, what is signed for the other would run here.
+  if [ -n "$asked_name" ] || [ -z "$(value_of "$policy" name)" ]; then
+    signed_name=${asked_name:-$(uname -n)}
+    case $signed_name in
+      '' | [!A-Za-z0-9]* | *[!A-Za-z0-9._-]*) die "the host name of this machine cannot be its name for signers: give it one with --name; no file was changed" ;;
+    esac
+    put "$policy" name "name = \"$signed_name\""
+  fi
+  say "those who sign call this server $(value_of "$policy" name)"
+  case $commands:$terminal in
+    on:* | *:on) say 'what is "on" needs no signature, so the signatures protect nothing' ;;
+  esac
 }
 
 # Whether the policy permits the service, some people or signers to run any command as the agent's user.
@@ -621,6 +939,7 @@ put_in_place() {
   prepared=''
   prepare "$stage/agent" "$agent" 0755 root
   prepare "$policy" "$etc/policy.toml" 0644 root
+  if [ -s "$stage/all" ]; then prepare "$stage/all" "$signers_file" 0644 root; fi
   # Systemd reads it, as root. A proxy's password may be in it.
   prepare "$environment" "$etc/agent.env" 0600 root
   prepare "$stage/unit" "$unit" 0644 root
@@ -736,7 +1055,11 @@ main() {
   unit=/etc/systemd/system/signalbox-agent.service
   stages=/usr/local/bin/.signalbox-agent
   request=$etc/enrolment-request
-  files="$agent $unit $etc/policy.toml $etc/agent.env $etc/ca.pem $etc/key"
+  signers_file=$etc/allowed_signers
+  files="$agent $unit $etc/policy.toml $signers_file $etc/agent.env $etc/ca.pem $etc/key"
+  newline='
+'
+  return=$(printf '\r')
   root=${SIGNALBOX_ROOT:-}
   case $root in
     '' | /*) ;;
@@ -751,13 +1074,17 @@ main() {
   fi
   find_key
   find_service
+  check_origins
   find_platform
   check_machine
   umask 022
   lock
   download
+  gather_signers
+  # What has to be signed is settled before the service answers, and whatever it answers.
+  if [ -n "$signed" ]; then write_policy; fi
   enrol
-  write_policy
+  if [ -z "$signed" ]; then write_policy; fi
   write_environment
   write_unit >"$stage/unit"
   make_user

@@ -4,9 +4,9 @@
 //! Five fields (minute, hour, day of month, month, day of week) of numbers, `*`, lists, ranges, steps and English names of months
 //! and days. Where both days are restricted, either is enough, as in Vixie cron. What the clocks of a zone do twice a year:
 //!
-//! - A time that they skip: an expression with fixed minutes and hours is due as soon as they have jumped; one with `*` or steps in
-//!   these fields is not due in the gap.
-//! - A time that they show twice: fixed minutes and hours are due the first time only; `*` and steps both times.
+//! - A time that they skip: an expression with one minute and one hour is due as soon as they have jumped; one with a list, a range,
+//!   a step or `*` in either field is not due in the gap.
+//! - A time that they show twice: one minute and one hour are due the first time only; lists, ranges, steps and `*` both times.
 
 use chrono::{DateTime, TimeZone, Utc};
 use croner::parser::{CronParser, Seconds, Year};
@@ -191,6 +191,27 @@ mod tests {
         let hours = ["2026-10-25T00:00:00.000Z", "2026-10-25T00:30:00.000Z", "2026-10-25T01:00:00.000Z"];
         assert_eq!(autumn[..3], hours);
         assert_eq!(autumn[3..], ["2026-10-25T01:30:00.000Z", "2026-10-25T02:00:00.000Z"]);
+    }
+
+    /// A list, a range or a step in either field, even one that could be written as two expressions.
+    #[test]
+    fn a_list_of_hours_or_minutes_is_not_due_in_the_gap_and_both_times_in_a_repeated_hour() {
+        for cron in ["0 2,3 * * *", "0 2-3 * * *", "0 2-3/1 * * *"] {
+            let spring = due(cron, "Europe/Berlin", "2026-03-28T12:00:00Z", 2);
+            let autumn = due(cron, "Europe/Berlin", "2026-10-24T12:00:00Z", 4);
+
+            assert_eq!(spring, ["2026-03-29T01:00:00.000Z", "2026-03-30T00:00:00.000Z"], "{cron}");
+            let repeated = ["2026-10-25T00:00:00.000Z", "2026-10-25T01:00:00.000Z"];
+            assert_eq!(autumn[..2], repeated, "{cron}");
+            assert_eq!(autumn[2..], ["2026-10-25T02:00:00.000Z", "2026-10-26T01:00:00.000Z"], "{cron}");
+        }
+        let spring = due("0,30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", 1);
+        let autumn = due("0,30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 4);
+
+        assert_eq!(spring, ["2026-03-30T00:00:00.000Z"], "the whole day is left out");
+        let twice = ["2026-10-25T00:00:00.000Z", "2026-10-25T00:30:00.000Z"];
+        assert_eq!(autumn[..2], twice);
+        assert_eq!(autumn[2..], ["2026-10-25T01:00:00.000Z", "2026-10-25T01:30:00.000Z"]);
     }
 
     #[test]

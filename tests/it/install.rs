@@ -6,6 +6,8 @@ mod programs;
 mod refusals;
 mod runs;
 mod script;
+mod signers;
+mod signers_refused;
 mod slow;
 mod unit;
 
@@ -16,6 +18,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use crate::real_agent::agent_program;
 use crate::support::TestService;
 use crate::support::command_line::{Outcome, run};
 
@@ -46,8 +49,16 @@ impl Shop {
         shop
     }
 
+    /// With the real agent for this machine.
+    async fn with_agent() -> Self {
+        Self::of(real_programs()).await
+    }
+
     async fn empty() -> Self {
-        let programs = TempDir::new().unwrap();
+        Self::of(TempDir::new().unwrap()).await
+    }
+
+    async fn of(programs: TempDir) -> Self {
         let directory = programs.path().to_owned();
         let service = TestService::start_with(|config| config.install_dir = Some(directory)).await;
         Self { service, programs }
@@ -62,6 +73,13 @@ impl Shop {
     fn url(&self) -> String {
         format!("http://{}", self.service.address)
     }
+}
+
+/// A directory with the real agent for this machine.
+fn real_programs() -> TempDir {
+    let programs = TempDir::new().unwrap();
+    fs::copy(agent_program(), programs.path().join(own_program())).unwrap();
+    programs
 }
 
 /// The program for this machine.

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use clap::{Parser, Subcommand};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::signed::{MAX_PAYLOAD_CHARACTERS, MAX_SIGNATURES, Signed};
+use signalbox_signing::signers::{Key, MAX_FILE_BYTES as MAX_SIGNERS_BYTES};
+use signalbox_signing::ssh::fingerprint;
 use signalbox_signing::verdict::{distinct, read};
-use signalbox_signing::{Payload, signers_of};
+use signalbox_signing::{Payload, Signers, SignersError, signers_of};
 
 use super::{Demands, DemandsError};
 use crate::policy::{DockerAccess, Permit, Policy, PolicyError, Switch};
@@ -35,6 +37,11 @@ enum Question {
         #[arg(long, env = "SIGNALBOX_AGENT_POLICY", value_name = "FILE", default_value = POLICY_FILE)]
         policy: PathBuf,
     },
+    /// Lists the signers in a file, with the fingerprints of their keys. Refuses a file that the agent would refuse
+    CheckSigners {
+        /// File in OpenSSH's format of allowed signers
+        file: PathBuf,
+    },
     /// Says whether this server would run what a file contains: JSON with `payload` and `signatures`, as the API takes it
     Verify {
         /// The file
@@ -46,7 +53,7 @@ enum Question {
 }
 
 /// The words that begin a question of the owner.
-const QUESTIONS: [&str; 2] = ["check-policy", "verify"];
+const QUESTIONS: [&str; 3] = ["check-policy", "check-signers", "verify"];
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +66,10 @@ pub enum ExplainError {
     Io { path: PathBuf, source: io::Error },
     #[error("{} is not JSON with payload and signatures: {detail}", .path.display())]
     NotSigned { path: PathBuf, detail: String },
+    #[error("{}: {source}", .path.display())]
+    Signers { path: PathBuf, source: SignersError },
+    #[error("{} names nobody whose signatures count: it is empty, or its keys are for other namespaces", .0.display())]
+    NoSigners(PathBuf),
     #[error("the policy {} asks for no signatures", .0.display())]
     AsksForNone(PathBuf),
 }
@@ -79,6 +90,7 @@ impl Owner {
     pub fn answer(&self) -> Result<Answer, ExplainError> {
         match &self.question {
             Question::CheckPolicy { policy } => check_policy(policy),
+            Question::CheckSigners { file } => check_signers(file),
             Question::Verify { file, policy } => verify(file, policy),
         }
     }
@@ -90,6 +102,31 @@ fn check_policy(path: &Path) -> Result<Answer, ExplainError> {
     let mut text = String::new();
     for line in lines(&policy, demands.as_ref()) {
         _ = writeln!(text, "{line}");
+    }
+    Ok(Answer { text, is_good: true })
+}
+
+/// One line for each key: whose it is, its type and its fingerprint.
+fn check_signers(path: &Path) -> Result<Answer, ExplainError> {
+    let text = read_bounded(path, MAX_SIGNERS_BYTES as u64)?;
+    let text = String::from_utf8(text).map_err(|error| ExplainError::Io {
+        path: path.to_owned(),
+        source: io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()),
+    })?;
+    let signers = Signers::parse(&text).map_err(|source| ExplainError::Signers { path: path.to_owned(), source })?;
+    if signers.people() == 0 {
+        return Err(ExplainError::NoSigners(path.to_owned()));
+    }
+    let mut text = String::new();
+    for signer in signers.all() {
+        // A list may come from elsewhere, and what it names must not control a terminal.
+        let names = signer.principals.escape_debug();
+        _ = match &signer.key {
+            Key::Ssh { kind, bytes } => writeln!(text, "{names} {kind} {}", fingerprint(bytes)),
+            Key::Passkey { cose, relying_party } => {
+                writeln!(text, "{names} passkey for {} {}", relying_party.escape_debug(), fingerprint(cose))
+            }
+        };
     }
     Ok(Answer { text, is_good: true })
 }
@@ -207,15 +244,19 @@ fn verify(file: &Path, policy_file: &Path) -> Result<Answer, ExplainError> {
     let policy = Policy::read(policy_file)?;
     let demands = Demands::read(policy_file, &policy)?;
     let demands = demands.ok_or_else(|| ExplainError::AsksForNone(policy_file.to_owned()))?;
-    let failed = |source| ExplainError::Io { path: file.to_owned(), source };
-    let length = std::fs::metadata(file).map_err(failed)?.len();
-    if length > MAX_FILE_BYTES {
-        return Err(failed(io::Error::other("the file is too long")));
-    }
-    let text = std::fs::read(file).map_err(failed)?;
+    let text = read_bounded(file, MAX_FILE_BYTES)?;
     let signed: Signed = serde_json::from_slice(&text)
         .map_err(|error| ExplainError::NotSigned { path: file.to_owned(), detail: error.to_string() })?;
     Ok(examine(&signed, &demands, Timestamp::now()))
+}
+
+/// Reads a file, unless it is longer than it can be.
+fn read_bounded(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ExplainError> {
+    let failed = |source| ExplainError::Io { path: path.to_owned(), source };
+    if std::fs::metadata(path).map_err(failed)?.len() > max_bytes {
+        return Err(failed(io::Error::other("the file is too long")));
+    }
+    std::fs::read(path).map_err(failed)
 }
 
 /// What a payload says, who signed it, and whether it would run. Whether it has run already is not looked up.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 
 use crate::host::Host;
+use crate::keygen;
 
 impl Host {
     /// The exit code and what it says.
@@ -73,6 +74,41 @@ async fn check_policy_says_that_a_list_of_people_is_no_proof() {
         "A list of people keeps accounts out, and nobody who controls the service.\n",
         "WARNING: what is \"on\" needs no signature",
     ] {
+        assert!(said.contains(expected), "{expected} in {said}");
+    }
+}
+
+#[tokio::test]
+async fn check_signers_lists_fingerprints_and_refuses_what_the_agent_would_refuse() {
+    let host = Host::stopped("commands = \"signed\"\n").await;
+    let [ada, ben] = [("one", "ed25519"), ("two", "ecdsa")].map(|(name, kind)| host.keygen.generate(name, kind, ""));
+    let passkey = keygen::passkey(&ben);
+    let file = host.path("signers");
+    let check = async |text: &[u8]| {
+        fs::write(&file, text).unwrap();
+        let output = host.command().arg("check-signers").arg(&file).output().await.unwrap();
+        (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    };
+
+    let list = format!("# duty\nada {ada}\nben,b\u{1b}[31m {ben}\nada sk-webauthn {passkey} Box.example.org touch\n");
+    let (code, said) = check(list.as_bytes()).await;
+    assert_eq!(code, Some(0), "{said}");
+    let (first, second) = (host.keygen.fingerprint(&ada), host.keygen.fingerprint(&ben));
+    let expected = format!(
+        "ada ssh-ed25519 {first}\nben,b\\u{{1b}}[31m ecdsa-sha2-nistp256 {second}\nada passkey for box.example.org SHA256:"
+    );
+    assert!(said.starts_with(&expected) && said.lines().count() == 3, "{said}");
+
+    let for_git = format!("ada namespaces=\"git\" {ada}\n");
+    for (text, expected) in [
+        (format!("ada {ada}\nben x{ben}\n").as_bytes(), "signers: line 2: unknown option `xecdsa"),
+        (for_git.as_bytes(), "signers names nobody whose signatures count"),
+        (b"", "signers names nobody whose signatures count"),
+        (b"ada \xff", "signers: invalid utf-8"),
+        (&[b' '; (1 << 20) + 1], "signers: the file is too long"),
+    ] {
+        let (code, said) = check(text).await;
+        assert_eq!((code, said.lines().count()), (Some(2), 1), "{said}");
         assert!(said.contains(expected), "{expected} in {said}");
     }
 }

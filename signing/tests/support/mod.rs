@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::signed::{Signature, Signed};
 use tempfile::TempDir;
@@ -35,6 +35,14 @@ pub fn string(bytes: &[u8]) -> Vec<u8> {
 /// The bytes of a key in a line `type base64 comment`.
 pub fn key_bytes(line: &str) -> Vec<u8> {
     BASE64_STANDARD.decode(line.split(' ').nth(1).unwrap()).unwrap()
+}
+
+/// The key of a passkey in base64url of its COSE form, made of the point in a line of an ECDSA key with 256 bits.
+pub fn passkey(line: &str) -> String {
+    let key = key_bytes(line);
+    let (x, y) = key[key.len() - 64..].split_at(32);
+    let cose = [&[0xa5, 0x01, 0x02, 0x03, 0x26, 0x20, 0x01, 0x21, 0x58, 0x20], x, &[0x22, 0x58, 0x20], y].concat();
+    BASE64_URL_SAFE_NO_PAD.encode(cose)
 }
 
 /// The bytes within the lines of a signature.
