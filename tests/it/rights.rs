@@ -54,7 +54,7 @@ async fn every_operation_is_closed_to_an_account_without_the_second_factor_that_
     let mut deviations = Vec::new();
 
     for (path, line) in &calls {
-        let is_open = line.needs == Needs::Nothing || table::OPEN_WITHOUT_FACTOR.contains(&line.operation);
+        let is_open = line.needs == Needs::Nothing || people::OPEN_WITHOUT_FACTOR.contains(&line.operation);
         for account in &accounts {
             let fresh = if line.ends_session { Some(scene.service.sign_in(account).await.token) } else { None };
             let token = fresh.as_ref().unwrap_or(&account.token);

@@ -89,6 +89,19 @@ pub fn operator(rights: &[Right]) -> Vec<Action> {
     [Action::See, Action::Respond].into_iter().chain(rights.iter().copied().map(Action::Use)).collect()
 }
 
+/// What an account needs in order to make the second factor that it must have, and to leave again.
+pub const OPEN_WITHOUT_FACTOR: [&str; 9] = [
+    "GET /api/v1/auth/me",
+    "GET /api/v1/auth/passkeys",
+    "POST /api/v1/auth/passkeys",
+    "POST /api/v1/auth/passkeys/registration",
+    "POST /api/v1/auth/step-up",
+    "POST /api/v1/auth/totp",
+    "POST /api/v1/auth/totp/confirm",
+    "POST /api/v1/auth/logout",
+    "GET /api/v1/service",
+];
+
 /// What the service does for a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
