@@ -1,4 +1,4 @@
-// When what is shown while a recording is played. Pure: whoever has a clock says how much time has passed.
+// What is shown when while a recording is played. Pure: the caller has the clock and says how much time has passed.
 
 /** A time without output is no longer than this when it is played. */
 export const MOST_IDLE_SECONDS = 2;

@@ -36,7 +36,7 @@ export class Player {
       minimumContrastRatio: 4.5,
     });
     for (const number of IGNORED) this.terminal.parser.registerOscHandler(number, () => true);
-    // Keys are the page's: Tab goes on to the next part of it.
+    // Keys are the page's: Tab leads to the next part of it.
     this.terminal.attachCustomKeyEventHandler(() => false);
     this.#drawing = new Drawing(cast, {
       write: (text, done) => this.terminal.write(text, done),
