@@ -49,12 +49,8 @@ export class Player {
   /** Shows it in an element. Call what it gives when you are done. */
   open(element: HTMLElement): () => void {
     this.terminal.open(element);
-    const field = this.terminal.textarea;
-    if (field) {
-      // It is there for the selection alone: no stop of the keyboard, and no keyboard of a phone.
-      field.readOnly = true;
-      field.tabIndex = -1;
-    }
+    // Nothing is typed: no stop of the keyboard, and no keyboard of a phone.
+    if (this.terminal.textarea) this.terminal.textarea.inert = true;
     return () => {
       this.#drawing.stop();
       this.terminal.dispose();
