@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { describe, expect, it } from 'vitest';
-import { parseCast } from './cast';
+import { parseCast, sizesOf } from './cast';
 
 const FIRST = '{"version":2,"width":100,"height":30,"timestamp":1700000000,"by":"ada from ::1"}';
 const cast = (...lines: string[]) => parseCast([FIRST, ...lines].join('\n'));
@@ -81,4 +81,13 @@ describe('the events of a recording', () => {
   it('are read in a file with lines of another system', () => {
     expect(parseCast(`${FIRST}\r\n[0.1,"o","a"]\r\n`)?.events).toEqual([{ seconds: 0.1, output: 'a' }]);
   });
+});
+
+it('the sizes of a recording are each there once', () => {
+  const found = cast('[1,"r","132x43"]', '[2,"o","x"]', '[3,"r","100x30"]', '[4,"r","132x43"]');
+
+  expect(found && sizesOf(found)).toEqual([
+    { columns: 100, rows: 30 },
+    { columns: 132, rows: 43 },
+  ]);
 });

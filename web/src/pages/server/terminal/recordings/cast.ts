@@ -53,6 +53,15 @@ export function parseCast(text: string): Cast | null {
   return cast;
 }
 
+/** The sizes that the terminal had, each once. */
+export function sizesOf(cast: Cast): Size[] {
+  const found = new Map([[nameOf(cast.size), cast.size]]);
+  for (const event of cast.events) if ('size' in event) found.set(nameOf(event.size), event.size);
+  return [...found.values()];
+}
+
+const nameOf = ({ columns, rows }: Size) => `${columns}x${rows}`;
+
 /** An event no earlier than the one before it; `other` for a kind that is not shown, null for what is no event. */
 function eventOf(line: unknown, last: number): CastEvent | 'other' | null {
   if (!Array.isArray(line)) return null;

@@ -66,6 +66,15 @@ describe('the screen of a recording', () => {
     expect(page.done.slice(5)).toEqual(['to 90']);
   });
 
+  it('takes the last of many sizes in a row', () => {
+    const page = sheet();
+    const drawing = new Drawing(cast(resized(90), resized(100), resized(110), output('a')), page);
+
+    drawing.show(4);
+
+    expect(page.done).toEqual(['to 80', 'to 110', 'a']);
+  });
+
   it('draws much in pieces, and leaves those out that are not wanted any more', () => {
     const page = sheet();
     const drawing = new Drawing(cast(...Array.from({ length: 6 }, () => output('x'.repeat(100_000)))), page);

@@ -45,13 +45,15 @@ export class Drawing {
       this.#drawn = 0;
     }
     let text = '';
+    let size: Size | null = null;
     for (; this.#drawn < this.#wanted && text.length < MOST_AT_ONCE; this.#drawn += 1) {
       const event = this.#cast.events[this.#drawn] as CastEvent;
       if ('output' in event) text += event.output;
-      // What came before belongs to the old size, and has to be there first.
-      else if (text === '') this.#sheet.resize(event.size);
+      // What came before belongs to the old size, and has to be there first. Of sizes without output only the last is seen.
+      else if (text === '') size = event.size;
       else break;
     }
+    if (size) this.#sheet.resize(size);
     if (text === '') return;
     this.#isWriting = true;
     this.#sheet.write(text, () => {
