@@ -23,6 +23,7 @@ export const helpTopics = {
   noContainers: 'operate/troubleshooting#no-containers-are-shown',
   commands: 'guides/commands',
   terminals: 'guides/commands#terminals',
+  recordings: 'guides/recordings',
   signing: 'guides/signed-commands',
   waiting: 'guides/signed-commands#wait-for-more-signatures',
   schedules: 'guides/schedules',

@@ -23,6 +23,7 @@ export const helpWords: Record<HelpTopic, () => string> = {
   noContainers: m.noContainers,
   commands: m.commands,
   terminals: m.terminals,
+  recordings: m.recordings,
   signing: m.signing,
   waiting: m.waiting,
   schedules: m.schedules,

@@ -53,6 +53,7 @@ export const IN_FIREFOX: Record<string, string[]> = {
   ],
   notices: ['a new alert appears'],
   onboarding: ['from nothing to'],
+  recordings: ['many recordings come'],
   schedules: ['missed runs'],
   session: [
     'a sign-in that has ended leads',

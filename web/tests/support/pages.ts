@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
+import { castOf, ID, idOf } from './recordings.ts';
 import { askForMore, serverWith, sshKey } from './signing.ts';
 import type { Account, ManagedServer, Site } from './site.ts';
 import { enter, expect, type Control } from './test.ts';
@@ -97,6 +98,11 @@ export const signedIn: Shown[] = [
   { path: '/servers/SHARED/alerts', ready: button(t.alertList.acknowledge()) },
   { path: '/servers/SHARED/keys', ready: button(t.keys.create()) },
   { path: '/servers/SHARED/settings', ready: button(t.settings.deleteServer()) },
+  { path: '/servers/RECORDED/terminal', ready: heading(t.recordings.recordings()) },
+  {
+    path: '/servers/RECORDED/terminal?recording=RECORDING',
+    ready: (page) => page.getByRole('region', { name: t.recordings.player() }),
+  },
   { path: '/servers/SIGNED/settings', ready: heading(t.settings.whoSigns()) },
   ofServer('', canvas),
   ofServer('/containers', (page) => page.getByRole('searchbox')),
@@ -136,6 +142,8 @@ const KINDS = [
   'SCHEDULE',
   'SHARED',
   'SIGNED',
+  'RECORDED',
+  'RECORDING',
 ] as const;
 
 type Things = Record<(typeof KINDS)[number], string>;
@@ -199,8 +207,19 @@ async function make(site: Site, { account, server, logs }: Control): Promise<Thi
     AWAY: away.id,
     SCHEDULE: schedule.id,
     SHARED: await shareAll(site, account, server),
+    RECORDED: await recorded(site, account),
+    RECORDING: ID,
     ...(await waitForSignatures(site, account)),
   };
+}
+
+/** A server whose agent has recorded terminals of people with long names. */
+async function recorded(site: Site, account: Account): Promise<string> {
+  const server = await site.server(account, 'bastion-of-the-northern-data-centre');
+  const cast = castOf('katherine-of-the-night-shift from 2001:db8:1234:5678:9abc:def0:1234:5678', Date.now());
+  site.keepsRecordings(server, { [ID]: cast, [idOf(1)]: castOf('ada from ::1', Date.now() - 86_400_000) });
+  await site.agent(account, server, '--terminal', 'on', '--record', 'on');
+  return server.id;
 }
 
 /** A server that asks for two people, and a command that one of them has signed. */

@@ -173,17 +173,34 @@ export class Site {
     return this.agent(account, server, '--policy', join(directory, 'policy.toml'));
   }
 
+  /** The state directory of an agent that begins with something in it. */
+  stateOf(server: ManagedServer): string {
+    return join(this.directory, `state-of-${server.id}`);
+  }
+
   /**
    * Lets the agent of a server, which starts later, begin as one that has kept its record of signatures for a while: a new one
    * refuses for a minute what holds from a minute ago on.
    */
   keepsNoncesSince(server: ManagedServer, time: number): void {
-    const state = join(this.directory, `state-of-${server.id}`);
+    const state = this.stateOf(server);
     this.#states.set(server.key, state);
     mkdirSync(state, { mode: 0o700 });
     const header = `signalbox-nonces 1 ${time} 0`;
     const checksum = crc32(header).toString(16).padStart(8, '0');
     writeFileSync(join(state, 'signed-nonces'), `${checksum} ${header}\n`, { mode: 0o600 });
+  }
+
+  /**
+   * Lets the agent of a server, which starts later, begin with recordings, by their ids: it ends them as those that it left when
+   * it was killed.
+   */
+  keepsRecordings(server: ManagedServer, recordings: Record<string, string>): void {
+    const state = this.stateOf(server);
+    this.#states.set(server.key, state);
+    mkdirSync(join(state, 'recordings'), { mode: 0o700, recursive: true });
+    for (const [id, file] of Object.entries(recordings))
+      writeFileSync(join(state, 'recordings', `${id}.cast`), file, { mode: 0o600 });
   }
 
   /** Waits for something that the page does not show. */

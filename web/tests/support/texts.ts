@@ -38,6 +38,7 @@ export * as notices from '#messages/notices';
 export * as overview from '#messages/overview';
 export * as palette from '#messages/palette';
 export * as pulse from '#messages/pulse';
+export * as recordings from '#messages/recordings';
 export * as run from '#messages/run';
 export * as schedules from '#messages/schedules';
 export * as security from '#messages/security';

@@ -1,0 +1,275 @@
+// Terminals that an agent has recorded: listed, played and saved.
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Locator, Page } from '@playwright/test';
+import { castOf, ID, idOf } from './support/recordings.ts';
+import type { Account, ManagedServer, Site } from './support/site.ts';
+import { enter, expect, FROM_A_SHELL, test } from './support/test.ts';
+import * as t from './support/texts.ts';
+
+const RECORDED = ['--terminal', 'on', '--record', 'on'];
+
+const list = (page: Page) => page.getByRole('region', { name: t.recordings.recordings() });
+const player = (page: Page) => page.getByRole('region', { name: t.recordings.player() });
+const button = (within: Page | Locator, name: string) => within.getByRole('button', { name, exact: true });
+/** What the emulator has drawn. */
+const drawn = (page: Page) => player(page).locator('.xterm-rows');
+
+/** A server whose agent begins with recordings. */
+async function withRecordings(
+  site: Site,
+  account: Account,
+  recordings: Record<string, string>,
+): Promise<ManagedServer> {
+  const server = await site.server(account);
+  site.keepsRecordings(server, recordings);
+  await site.agent(account, server, ...RECORDED);
+  return server;
+}
+
+test('a terminal is recorded, listed, played to its end and downloaded', async ({ page, account, site }) => {
+  test.slow();
+  const server = await site.server(account);
+  await site.agent(account, server, ...RECORDED);
+  await enter(page, account, `/servers/${server.id}/terminal`);
+  await expect(list(page)).toContainText(t.recordings.none());
+  await expect(page.getByText(t.terminal.auditedRecorded())).toBeVisible();
+  await page.getByRole('checkbox', { name: t.terminal.screenReader() }).check();
+  await button(page, t.terminal.openTerminal()).click();
+  const terminal = page.getByRole('region', { name: t.terminal.label({ name: server.name }) });
+  await expect(terminal.getByText(t.terminal.open(), { exact: true })).toBeVisible();
+  await page.keyboard.type('echo $((6 * 7))hi\n');
+  await expect(terminal.locator('.xterm-accessibility')).toContainText('42hi', FROM_A_SHELL);
+  await page.keyboard.type('exit\n');
+  await expect(terminal.getByText(t.terminal.ended(), { exact: true })).toBeVisible();
+  await button(terminal, t.terminal.close()).click();
+
+  const link = list(page).getByRole('link', {
+    name: t.recordings.from({ name: account.username, address: '127.0.0.1' }),
+  });
+  await link.click();
+
+  await button(player(page), t.recordings.times({ count: '4' })).click();
+  await expect(button(player(page), t.recordings.playAgain())).toBeVisible();
+  await expect(drawn(page)).toContainText('42hi');
+  await expect(page).toHaveURL(/recording=/);
+  const slider = player(page).getByRole('slider', { name: t.recordings.position() });
+  await slider.press('Home');
+  await expect(drawn(page)).not.toContainText('42hi');
+  await slider.press('End');
+  await expect(drawn(page)).toContainText('42hi');
+
+  const [download] = await Promise.all([page.waitForEvent('download'), button(page, t.recordings.download()).click()]);
+  const id = new URL(page.url()).searchParams.get('recording');
+  expect(download.suggestedFilename()).toBe(`${id}.cast`);
+  const file = readFileSync(await download.path());
+  expect(JSON.parse(file.toString().split('\n')[0] ?? '')).toMatchObject({ version: 2 });
+  let entry: { detail: { sha256: string } } | undefined;
+  await site.until(async () => {
+    [entry] = await site.call<{ detail: { sha256: string } }[]>(
+      'GET',
+      '/audit?action=terminal.recorded',
+      account.token,
+    );
+    return entry !== undefined;
+  }, 'the recording is in the audit log');
+  expect(createHash('sha256').update(file).digest('hex')).toBe(entry?.detail.sha256);
+  // What is saved was read once, to be played.
+  expect(await site.call<unknown[]>('GET', '/audit?action=terminal.replay', account.token)).toHaveLength(1);
+});
+
+test('a recording is steered by keys, and does nothing but show what was shown', async ({
+  page,
+  context,
+  account,
+  site,
+}) => {
+  const server = await withRecordings(site, account, { [ID]: castOf('ada from ::1', Date.now()) });
+  const sockets: string[] = [];
+  page.on('websocket', (socket) => sockets.push(new URL(socket.url()).pathname));
+  await page.addInitScript(() => {
+    const deeds: string[] = [];
+    Object.assign(window, { deeds, open: () => void deeds.push('open') });
+    Object.assign(Clipboard.prototype, { writeText: async () => void deeds.push('copy') });
+  });
+  // Nothing moves before it is started.
+  await page.emulateMedia({ reducedMotion: 'reduce' });
+  await enter(page, account, `/servers/${server.id}/terminal?recording=${ID}`);
+  const slider = player(page).getByRole('slider', { name: t.recordings.position() });
+  const at = (time: string) =>
+    expect(slider).toHaveAttribute('aria-valuetext', t.recordings.timeOf({ time, total: '9 s' }));
+  const rows = drawn(page).locator('> div');
+  await expect(page.getByRole('heading', { name: t.recordings.titleBy({ by: 'ada from ::1' }) })).toBeVisible();
+  await at('0 s');
+  await expect(rows).toHaveCount(24);
+  await expect(player(page)).toContainText(t.recordings.shortened());
+
+  await expect(button(player(page), t.recordings.play())).toBeFocused();
+  await page.keyboard.press('Space');
+  await expect(button(player(page), t.recordings.pause())).toBeVisible();
+  await expect(drawn(page)).toContainText('systemctl status');
+  await player(page).getByRole('group', { name: t.recordings.screen() }).click();
+  await page.keyboard.press('Space');
+  await expect(button(player(page), t.recordings.play())).toBeVisible();
+
+  await slider.press('Home');
+  await slider.press('ArrowRight');
+  await at('5 s');
+  await expect(drawn(page)).toContainText('after the pause');
+  await expect(drawn(page)).not.toContainText('after the resize');
+  await slider.press('End');
+  await at('9 s');
+  await expect(drawn(page)).toContainText('last words');
+  await expect(rows).toHaveCount(20);
+  await slider.press('ArrowLeft');
+  await at('3 s');
+  await expect(rows).toHaveCount(24);
+  await expect(drawn(page)).not.toContainText('after the pause');
+  await page.keyboard.press('Space');
+  await expect(button(player(page), t.recordings.pause())).toBeVisible();
+  await page.keyboard.press('Space');
+  await expect(button(player(page), t.recordings.play())).toBeVisible();
+  const speed = button(player(page), t.recordings.times({ count: '2' }));
+  await speed.click();
+  await expect(speed).toHaveAttribute('aria-pressed', 'true');
+
+  // What is typed goes nowhere, Tab leads on, and a word that is selected can be copied.
+  await slider.press('End');
+  await player(page).getByRole('group', { name: t.recordings.screen() }).focus();
+  await page.keyboard.type('typed');
+  await page.keyboard.press('Tab');
+  await expect(button(player(page), t.recordings.playAgain())).toBeFocused();
+  await context.grantPermissions(['clipboard-read']);
+  await drawn(page)
+    .getByText('last words')
+    .dblclick({ force: true, position: { x: 4, y: 4 } });
+  await page.keyboard.press('Control+C');
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe('last');
+  const link = await drawn(page).getByText('a link').boundingBox();
+  if (!link) throw new Error('there is no link');
+  await page.mouse.move(link.x + 20, link.y + 5, { steps: 5 });
+  await page.mouse.click(link.x + 24, link.y + 5);
+  expect(await page.evaluate(() => (window as unknown as { deeds: string[] }).deeds)).toEqual([]);
+  await expect(drawn(page)).not.toContainText('typed');
+  await expect(player(page)).not.toContainText('a marker');
+  await expect(page).not.toHaveTitle(/a title/);
+  expect(sockets.filter((path) => path.includes('terminal'))).toEqual([]);
+});
+
+test('many recordings come in pages, the newest first', async ({ page, account, site }) => {
+  const hour = 3_600_000;
+  const casts = Array.from({ length: 23 }, (_, index) => castOf(`person-${index} from ::1`, Date.now() - index * hour));
+  const server = await withRecordings(
+    site,
+    account,
+    Object.fromEntries(casts.map((cast, index) => [idOf(index), cast])),
+  );
+  await enter(page, account, `/servers/${server.id}/terminal`);
+  const links = list(page).getByRole('link', { name: t.recordings.interrupted() });
+  await expect(links).toHaveCount(20);
+  await expect(links.first()).toContainText(t.recordings.from({ name: 'person-0', address: '::1' }));
+  await expect(links.first()).toContainText('5 min 12 s');
+
+  await button(list(page), t.recordings.showMore()).click();
+
+  await expect(links).toHaveCount(23);
+  await expect(links.last()).toContainText('person-22');
+  await expect(button(list(page), t.recordings.showMore())).toBeHidden();
+  await links.last().click();
+  await expect(page.getByRole('heading', { name: /person-22/ })).toBeVisible();
+  await page.getByRole('link', { name: t.recordings.back() }).click();
+  await expect(links).toHaveCount(20);
+});
+
+test('what is missing is said: no policy, no agent, no recording, no right', async ({ page, account, site, visit }) => {
+  const off = await site.server(account);
+  await site.agent(account, off, '--terminal', 'on');
+  await enter(page, account, `/servers/${off.id}/terminal`);
+  await expect(list(page)).toContainText(t.recordings.off());
+  await expect(page.getByText(t.terminal.audited())).toBeVisible();
+  await list(page).getByText(t.recordings.howTo()).click();
+  await expect(list(page).getByText('record = "on"', { exact: true })).toBeVisible();
+
+  const server = await site.server(account);
+  site.keepsRecordings(server, { [ID]: castOf('ada from ::1', Date.now()) });
+  const agent = await site.agent(account, server, ...RECORDED);
+  await page.goto(`/servers/${server.id}/terminal?recording=${idOf(7)}`);
+  await expect(page.getByRole('heading', { name: t.recordings.gone() })).toBeVisible();
+  await page.goto(`/servers/${server.id}/terminal?recording=nonsense`);
+  await expect(page.getByRole('heading', { name: t.recordings.gone() })).toBeVisible();
+
+  await agent.end('SIGTERM');
+  await page.goto(`/servers/${server.id}/terminal`);
+  await expect(list(page)).toContainText(t.recordings.offline());
+  await page.goto(`/servers/${server.id}/terminal?recording=${ID}`);
+  await expect(page.getByText(t.recordings.offline())).toBeVisible();
+  await site.agent(account, server, ...RECORDED);
+  await expect(player(page)).toBeVisible();
+
+  const bob = await site.account();
+  const subject = { username: bob.username };
+  await site.call('POST', '/grants', account.token, {
+    subject,
+    scope: { server_id: server.id },
+    role: 'operator',
+    rights: ['commands'],
+  });
+  const other = await visit(bob, `/servers/${server.id}/terminal?recording=${ID}`);
+  await expect(other.getByRole('heading', { name: t.access.notAllowed() })).toBeVisible();
+  await expect(list(other)).toBeHidden();
+  await expect(player(other)).toBeHidden();
+});
+
+test('a file that somebody changed is played as far as it can be, and saved as it is', async ({
+  page,
+  account,
+  site,
+}) => {
+  const cast = castOf('ada from ::1', Date.now());
+  const server = await withRecordings(site, account, { [ID]: cast, [idOf(1)]: cast, [idOf(2)]: cast });
+  const file = (id: string) => join(site.stateOf(server), 'recordings', `${id}.cast`);
+  writeFileSync(file(ID), `${cast}nonsense\n[400, "o", "cut of`);
+  writeFileSync(file(idOf(1)), '{"version":3}\n');
+  writeFileSync(file(idOf(2)), cast.split('\n')[0] ?? '');
+  await page.emulateMedia({ reducedMotion: 'reduce' });
+
+  await enter(page, account, `/servers/${server.id}/terminal?recording=${ID}`);
+  await expect(page.getByText(t.recordings.unreadable({ count: 2 }))).toBeVisible();
+  await player(page).getByRole('slider').press('End');
+  await expect(drawn(page)).toContainText('last words');
+
+  await page.goto(`/servers/${server.id}/terminal?recording=${idOf(1)}`);
+  await expect(page.getByRole('heading', { name: t.recordings.notPlayable() })).toBeVisible();
+  const [download] = await Promise.all([page.waitForEvent('download'), button(page, t.recordings.download()).click()]);
+  expect(readFileSync(await download.path(), 'utf8')).toBe('{"version":3}\n');
+
+  await page.goto(`/servers/${server.id}/terminal?recording=${idOf(2)}`);
+  await expect(page.getByRole('heading', { name: t.recordings.nothingShown() })).toBeVisible();
+});
+
+test('a recording is read once the person has proved who they are', async ({ page, account, site }) => {
+  const server = await withRecordings(site, account, { [ID]: castOf('ada from ::1', Date.now()) });
+  // The service asks for a new proof after a minute at the earliest.
+  let asked = 0;
+  await page.route(`**/recordings/${ID}`, async (route) => {
+    asked += 1;
+    const body = { detail: 'prove that it is you', code: 'step_up_required' };
+    if (asked === 2 || asked > 3) await route.continue();
+    else await route.fulfill({ status: 403, json: body });
+  });
+  const dialog = page.getByRole('dialog', { name: t.factors.proveTitle() });
+
+  await enter(page, account, `/servers/${server.id}/terminal?recording=${ID}`);
+  await dialog.getByLabel(t.factors.password(), { exact: true }).fill(account.password);
+  await dialog.getByRole('button', { name: t.factors.confirm() }).click();
+  await expect(player(page)).toBeVisible();
+
+  await page.reload();
+  await dialog.getByRole('button', { name: t.factors.cancel() }).click();
+  const note = page.getByRole('alert').filter({ hasText: 'Prove that it is you' });
+  await expect(note).toBeVisible();
+  await expect(player(page)).toBeHidden();
+  await button(note, t.app.tryAgain()).click();
+  await expect(player(page)).toBeVisible();
+});
