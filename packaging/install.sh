@@ -24,7 +24,8 @@ install.sh [OPTION VALUE]...
   --log-path PATH       a file, or a directory of files, that may be read; repeatable
   --terminal on|signed|off  may it open a terminal? (off)
   --signers WHO         whose signatures count for what is "signed"; adds their keys; repeatable. WHO is
-                          FILE       public keys, or lines in the format of OpenSSH's allowed_signers
+                          FILE       public keys, or lines in the format of OpenSSH's allowed_signers; a name with
+                                     a = in it needs a path, as in ./a=b.pub, and none has a space
                           https://.. the same, at an address of your own, never the service's
                           KEY        one such line, as in "ssh-ed25519 AAAA... ada@example.org"
                         A key needs the name of its owner: a comment of one word, or NAME= before WHO, as in
@@ -244,23 +245,24 @@ find_service() {
 # check_signers WHO: what can be said before anything is read.
 check_signers() {
   case $1 in
+    '') die "--signers needs a value: a file, an https address, or a public key" ;;
     *"PRIVATE KEY"* | PuTTY-User-Key-File*) die "--signers was given a private key: use the public one, whose file ends in .pub; nothing was stored" ;;
     *[[:cntrl:]]*) die "--signers takes one line; put several keys into a file, or repeat the option" ;;
   esac
 }
 
-# split WHO: sets the name before it, if there is one, and the rest.
+# split WHO: sets the name before it, if there is one, the rest, and what that is. By its form alone: a file with the name of an address
+# must not take its place.
 split() {
   called='' who=$1
-  # A file may have any name.
-  if [ -e "$who" ]; then return 0; fi
-  case $who in
-    *=*) ;;
-    *) return 0 ;;
-  esac
   case ${who%%=*} in
-    '' | *[!A-Za-z0-9._@+-]*) ;;
+    "$who" | '' | *[!A-Za-z0-9._@+-]*) ;;
     *) called=${who%%=*} who=${who#*=} ;;
+  esac
+  case $who in
+    *[[:blank:]]*) form=line ;;
+    *://*) form=address ;;
+    *) form=file ;;
   esac
 }
 
@@ -274,13 +276,18 @@ check_origins() {
   while IFS= read -r asked; do
     [ -n "$asked" ] || continue
     split "$asked"
-    [ ! -e "$who" ] || continue
-    case $who in
-      /* | ./* | ../* | '~'*) die "--signers $who: there is no such file" ;;
-      # A key, whatever its comment is.
-      *[[:blank:]]*) ;;
-      *://*) check_origin "$who" ;;
-      *) die "--signers takes a file that exists, an https address, or a public key; one of its values is none of these" ;;
+    case $form:$who in
+      line:/* | line:./* | line:../* | line:'~'*) die "--signers takes no file with a space in its path: give it another name" ;;
+      line:*) ;;
+      address:*) check_origin "$who" ;;
+      *)
+        if [ -e "$who" ]; then continue; fi
+        [ ! -e "$asked" ] || die "--signers $asked: what is before the = is a name; to read this file, write ./$asked"
+        case $who in
+          /* | ./* | ../* | '~'*) die "--signers $who: there is no such file" ;;
+          *) die "--signers takes a file that exists, an https address, or a public key; one of its values is none of these" ;;
+        esac
+        ;;
     esac
   done <<END
 $signers
@@ -316,7 +323,9 @@ gather_signers() {
   : >"$stage/there"
   if [ -z "$signers" ]; then return 0; fi
   find_signers_in_place
+  list_keys
   : >"$stage/added"
+  : >"$stage/unlike"
   while IFS= read -r asked; do
     [ -n "$asked" ] || continue
     split "$asked"
@@ -340,9 +349,12 @@ END
     list_signers "$stage/added" '--signers'
     echo "signers that are added to $signers_file:"
     sed 's/^/  /' "$stage/shown"
+  elif [ -s "$stage/unlike" ]; then
+    echo 'no signer is added'
   else
     echo 'no signer is added: all keys are there'
   fi
+  cat "$stage/unlike"
 }
 
 # find_signers_in_place: what the file holds, if nobody but root can have written it.
@@ -372,47 +384,72 @@ END
 
 # read_signers: the text of one value of --signers, into a file. Sets what messages call it.
 read_signers() {
-  if [ -e "$who" ]; then
-    called_by="--signers $who"
-    [ -f "$who" ] || die "$called_by is no regular file; no file was changed"
-    # One byte more than the agent reads.
-    head -c 1048577 -- "$who" >"$stage/list" 2>/dev/null || die "$called_by cannot be read; no file was changed"
-  else
-    case $who in
-      *[[:blank:]]*)
-        called_by="the value of --signers"
-        printf '%s\n' "$who" >"$stage/list"
-        ;;
-      *)
-        called_by="the list at $(host_of "$who")"
-        fetch_signers "$who"
-        ;;
-    esac
-  fi
+  case $form in
+    line)
+      called_by="the value of --signers"
+      printf '%s\n' "$who" >"$stage/list"
+      ;;
+    address)
+      called_by="the list at $(host_of "$who")"
+      fetch_signers "$who"
+      ;;
+    file)
+      called_by="--signers $who"
+      [ -f "$who" ] || die "$called_by is no regular file; no file was changed"
+      # One byte more than the agent reads.
+      head -c 1048577 -- "$who" >"$stage/list" 2>/dev/null || die "$called_by cannot be read; no file was changed"
+      ;;
+  esac
   [ "$(wc -c <"$stage/list")" -le 1048576 ] || die "$called_by is longer than 1 MiB; no file was changed"
   if grep -q -e 'PRIVATE KEY' -e '^PuTTY-User-Key-File' "$stage/list"; then
     die "$called_by is a private key: use the public one, whose file ends in .pub; no file was changed"
   fi
 }
 
-# fetch_signers URL: without redirects, which could lead to the service, and with the system's certificate authorities.
+# fetch_signers URL: without redirects, which could lead to the service, with the system's certificate authorities, and without the
+# user's settings for curl and wget, which could change both.
 fetch_signers() {
-  : >"$stage/list"
+  : >"$stage/said"
+  : >"$stage/head"
+  rm -f "$stage/failed"
+  # One byte more than the agent reads, also of a list without end.
   if have curl; then
-    status=$(curl -sS --globoff --connect-timeout 15 --max-time 60 --max-filesize 1048577 \
-      -o "$stage/list" -w '%{http_code}' -- "$1" 2>"$stage/said") || status=''
+    {
+      curl -q -sS --globoff --proto '=https,http' --max-redirs 0 --connect-timeout 15 --max-time 60 \
+        -D "$stage/head" -- "$1" 2>"$stage/said" || : >"$stage/failed"
+    } | head -c 1048577 >"$stage/list"
   elif wget --version 2>/dev/null | grep -q '^GNU Wget'; then
-    wget -nv -S -t 1 -T 60 --max-redirect=0 -O "$stage/list" -- "$1" 2>"$stage/said" || :
-    status=$(sed -n 's|^ *HTTP/[0-9.]* \([0-9][0-9][0-9]\).*|\1|p' "$stage/said" | tail -n 1)
+    no_config=''
+    if wget --help 2>/dev/null | grep -q -e --no-config; then no_config=--no-config; fi
+    {
+      WGETRC=/dev/null wget $no_config -nv -S -t 1 -T 60 --max-redirect=0 -O - -- "$1" 2>"$stage/said" || : >"$stage/failed"
+    } | head -c 1048577 >"$stage/list"
+    cat "$stage/said" >"$stage/head"
   else
     die "curl or GNU wget is needed for an address of signers; no file was changed"
+  fi
+  # Who reads the list says that it is too long.
+  if [ "$(wc -c <"$stage/list")" -gt 1048576 ]; then return 0; fi
+  status=$(status_in "$stage/head")
+  if [ "$status" = 200 ] && [ -e "$stage/failed" ]; then
+    die "$called_by was not transferred as a whole: run this again; no file was changed"
   fi
   case $status in
     200) ;;
     3??) die "$called_by is elsewhere now (status $status): give the address that it redirects to; no file was changed" ;;
-    '' | 000) die "$called_by cannot be downloaded: $(tail -n 1 "$stage/said" | tr -cd ' -~'); no file was changed" ;;
+    '' | 000) die "$called_by cannot be downloaded: $(plain <"$stage/said"); no file was changed" ;;
     *) die "$called_by cannot be downloaded (status $status); no file was changed" ;;
   esac
+}
+
+# status_in FILE: of the last answer, after those of proxies.
+status_in() {
+  sed -n 's|^ *HTTP/[0-9.]* \([0-9][0-9][0-9]\).*|\1|p' "$1" | tail -n 1
+}
+
+# plain: the last line of the standard input, which may come from elsewhere and must not control a terminal.
+plain() {
+  tail -n 1 | sed 's/[^ -~]//g'
 }
 
 # name_signers: puts the name of its owner before each key that has none.
@@ -483,19 +520,55 @@ END
   return 1
 }
 
-# add_signers: those whose key is neither in the file nor added yet.
+# add_signers: those whose key is neither in the file nor added yet. Notes where another line with the key says something else.
 add_signers() {
   while read -r blob line; do
-    if cat "$stage/there" "$stage/added" | grep -v '^[[:space:]]*#' | grep -qF -e "$blob"; then continue; fi
-    printf '%s\n' "$line" >>"$stage/added"
+    there=$(grep "^$blob " "$stage/known" | head -n 1)
+    if [ -z "$there" ]; then
+      printf '%s\n' "$line" >>"$stage/added"
+      printf '%s %s\n' "$blob" "$line" >>"$stage/known"
+      continue
+    fi
+    asked_words=$(before_key "$line") there_words=$(before_key "${there#* }")
+    if [ "${asked_words%% *}" != "${there_words%% *}" ]; then
+      printf 'not added: the key of %s is there already, under the name %s; edit that line to change it\n' "${asked_words%% *}" "${there_words%% *}"
+    elif [ "$asked_words" != "$there_words" ]; then
+      printf 'not added: the key of %s is there already, with other options; edit that line to change them\n' "${asked_words%% *}"
+    fi >>"$stage/unlike"
   done <"$stage/named"
+}
+
+# before_key LINE: its name, options and type, with one space between them.
+before_key() {
+  printf '%s\n' "${1%%"$blob"*}" | sed -e 's/[[:space:]][[:space:]]*/ /g' -e 's/^ //' -e 's/ $//' | plain
+}
+
+# list_keys: the lines of the file in place, each after its key. What is no line of a signer, the agent names later.
+list_keys() {
+  while IFS= read -r line || [ -n "$line" ]; do
+    line=${line%"$return"}
+    case $line in
+      *[![:space:]]*) ;;
+      *) continue ;;
+    esac
+    read -r first _ <<END
+$line
+END
+    case $first in
+      '#'*) continue ;;
+    esac
+    if find_key_of "$line"; then printf '%s %s\n' "$blob" "$line"; fi
+  done <"$stage/there" >"$stage/known"
 }
 
 # list_signers FILE WHAT: name, type and fingerprint of each key, from the agent, which reads the file as it will at its start.
 list_signers() {
   if ! "$stage/agent" check-signers "$1" >"$stage/shown" 2>"$stage/said"; then
     # What it quotes may come from elsewhere, and must not control a terminal.
-    said=$(tail -n 1 "$stage/said" | tr -cd ' -~')
+    said=$(plain <"$stage/said")
+    case $said in
+      "signalbox-agent: un"*"'check-signers'"*) die "the service's agent cannot check signers: it is too old; no file was changed" ;;
+    esac
     said=${said#*"$1"}
     said=${said#:}
     die "$2 cannot be used: ${said# }; no file was changed"
@@ -585,7 +658,7 @@ fetch() {
   case $said in
     *'error: 404'* | *'ERROR 404'* | *'error: HTTP/1.'[01]' 404'*) die "the service has no agent for linux-$arch; $source_url/install lists those that it has" ;;
   esac
-  said=$(printf '%s\n' "$said" | tail -n 1)
+  said=$(printf '%s\n' "$said" | plain)
   die "cannot download $1${said:+: $said}; nothing was changed"
 }
 
@@ -608,13 +681,13 @@ enrol() {
       '' | 000 | 429 | 5??) sleep "$pause" ;;
       *)
         forget_request_id
-        detail=$(sed -n -e 's/.*"detail":"\([^"]*\)".*/\1/p' -e 's/.*"msg":"\([^"]*\)".*/\1/p' "$stage/answer" | head -n 1)
+        detail=$(sed -n -e 's/.*"detail":"\([^"]*\)".*/\1/p' -e 's/.*"msg":"\([^"]*\)".*/\1/p' "$stage/answer" | head -n 1 | plain)
         die "the service did not enrol this machine (status $status)${detail:+: $detail}"
         ;;
     esac
   done
   if [ "$status" != 201 ]; then
-    said=$(tail -n 1 "$stage/said")
+    said=$(plain <"$stage/said")
     die "cannot enrol at $source_url${said:+: $said}; run this again, which makes no second server"
   fi
   key=$(sed -n 's/.*"key":"\(sbk_[A-Za-z0-9_-]*\)".*/\1/p' "$stage/answer")
@@ -649,7 +722,7 @@ forget_request_id() {
 post() {
   : >"$stage/answer"
   : >"$stage/said"
-  status=''
+  status='' failed=''
   if have curl; then
     status=$(printf 'header = "Authorization: Bearer %s"\n' "$token" | curl -K - -sS --globoff --connect-timeout 15 --max-time 60 \
       ${ca_file:+--cacert "$ca_file"} -H 'Content-Type: application/json' --data-binary "@$stage/request" \
@@ -657,9 +730,14 @@ post() {
   elif wget --version 2>/dev/null | grep -q '^GNU Wget'; then
     (umask 077 && printf 'header = Authorization: Bearer %s\nheader = Content-Type: application/json\n' "$token" >"$stage/wgetrc")
     WGETRC=$stage/wgetrc wget -nv -S -t 1 -T 60 --content-on-error ${ca_file:+--ca-certificate="$ca_file"} \
-      --post-file "$stage/request" -O "$stage/answer" -- "$1" 2>"$stage/said" || :
+      --post-file "$stage/request" -O "$stage/answer" -- "$1" 2>"$stage/said" || failed=1
     rm -f "$stage/wgetrc"
-    status=$(sed -n 's|^ *HTTP/[0-9.]* \([0-9][0-9][0-9]\).*|\1|p' "$stage/said" | tail -n 1)
+    status=$(status_in "$stage/said")
+    # A part of an answer is none; refusals end wget with a code of their own.
+    if [ "$status" = 201 ] && [ -n "$failed" ]; then
+      status=''
+      echo 'the answer was cut' >"$stage/said"
+    fi
   else
     die "curl or GNU wget is needed to enrol: others show the token to everybody on this machine; nothing was changed"
   fi

@@ -9,6 +9,7 @@ mod script;
 mod signers;
 mod signers_refused;
 mod slow;
+mod sources;
 mod unit;
 
 use std::fs;

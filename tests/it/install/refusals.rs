@@ -132,6 +132,20 @@ async fn a_404_in_an_address_is_no_answer() {
     assert_refused(&outcome, "cannot download http://127.0.0.1:404/install/");
 }
 
+/// What a service says is printed for a person at a terminal.
+#[actix_web::test]
+async fn words_from_elsewhere_do_not_control_a_terminal() {
+    let shop = Shop::empty().await;
+    // All of the script except the line that would run it.
+    let mut command =
+        shell(r#"eval "$(curl -fsSL "$1/install.sh" | sed '$d')"; printf 'one\nno\033[31m \rthing\177\n' | plain"#);
+    command.arg(shop.url());
+
+    let outcome = run(command).await;
+
+    assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("no[31m thing\n", ""), "{outcome:?}");
+}
+
 #[actix_web::test]
 async fn a_second_run_waits_for_nobody_and_changes_nothing() {
     let shop = Shop::open().await;

@@ -29,9 +29,27 @@ pub struct OwnServer {
 impl OwnServer {
     /// Answers every request with these lines and this body.
     pub async fn answers(head: &str, body: &str) -> Self {
+        Self::says(head, body, body.len()).await
+    }
+
+    /// Announces a longer body than it sends.
+    pub async fn cuts(body: &str) -> Self {
+        Self::says("200 OK", body, body.len() + 100).await
+    }
+
+    async fn says(head: &str, body: &str, length: usize) -> Self {
+        let answer = format!("HTTP/1.1 {head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+        Self::sends(answer, None).await
+    }
+
+    /// Sends a comment until the client has enough.
+    pub async fn endless() -> Self {
+        Self::sends("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".to_owned(), Some([b'#'; 65_536])).await
+    }
+
+    async fn sends(answer: String, more: Option<[u8; 65_536]>) -> Self {
         let listener = TcpListener::bind("127.0.0.2:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let answer = format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
         let task = tokio::spawn(async move {
             loop {
                 let (mut client, _) = listener.accept().await.unwrap();
@@ -41,6 +59,9 @@ impl OwnServer {
                 }
                 // A client may hang up as soon as it has seen enough.
                 _ = client.write_all(answer.as_bytes()).await;
+                while let Some(block) = &more
+                    && client.write_all(block).await.is_ok()
+                {}
             }
         });
         Self { address, task }
@@ -213,12 +234,25 @@ async fn a_second_run_adds_nothing_twice_and_keeps_what_is_there() {
         install(&shop, &machine, &["--signers", &format!("ben {ben}"), "--signers", &format!("other {ada}")]).await;
 
     assert_eq!(machine.read(SIGNERS), format!("# ours\nada {ada}\n#ben {ben}\nben {ben}\n"));
+    assert!(more.stdout.contains("\nnot added: the key of other is there already, under the name ada; "), "{more:?}");
     let (first, second) = (keygen.fingerprint(&ada), keygen.fingerprint(&ben));
     let shown = format!(
         "signers that are in /etc/signalbox-agent/allowed_signers already, and stay:\n  ada ssh-ed25519 {first}\n\
          signers that are added to /etc/signalbox-agent/allowed_signers:\n  ben ssh-ed25519 {second}\n"
     );
     assert!(more.stdout.starts_with(&shown), "{more:?}");
+    // A key that counts for less than is asked for, and one that stands in a comment only.
+    let lines = format!("# {ben}\nada namespaces=\"signalbox-*\" {ada} and {ben}\n");
+    fs::write(machine.path(SIGNERS), &lines).unwrap();
+    let limited = install(&shop, &machine, &["--signers", &format!("ada {ada}")]).await;
+    assert!(
+        limited
+            .stdout
+            .contains("\nno signer is added\nnot added: the key of ada is there already, with other options; "),
+        "{limited:?}"
+    );
+    install(&shop, &machine, &["--signers", &format!("ben {ben}")]).await;
+    assert_eq!(machine.read(SIGNERS), format!("{lines}ben {ben}\n"));
     // An upgrade leaves them alone, and removing the agent removes them.
     let before = machine.files();
     machine.installed(&shop.url(), &[]).await;
@@ -280,6 +314,7 @@ async fn gnu_wget_fetches_a_list_and_follows_no_redirect() {
     let ada = public_key(&keygen, "ada");
     let own = OwnServer::answers("200 OK", &format!("ada {ada}\n")).await;
     let moved = OwnServer::answers(&format!("302 Found\r\nLocation: {}", own.url()), "").await;
+    let cut = OwnServer::cuts(&format!("ada {ada}\n")).await;
     let tools = TempDir::new().unwrap();
     let names = "for p in wget grep sed cat cut tr od uname mktemp sha256sum chmod rm mv mkdir rmdir tail head wc ls flock id dash; \
                  do ln -s \"$(command -v $p)\" \"$1/$p\"; done";
@@ -298,6 +333,10 @@ async fn gnu_wget_fetches_a_list_and_follows_no_redirect() {
 
     let refused = install(&moved.url()).await;
     super::assert_refused(&refused, "the list at 127.0.0.2 is elsewhere now (status 302)");
+    let refused = install(&cut.url()).await;
+    super::assert_refused(&refused, "the list at 127.0.0.2 was not transferred as a whole");
+    let refused = install(&OwnServer::endless().await.url()).await;
+    super::assert_refused(&refused, "the list at 127.0.0.2 is longer than 1 MiB");
     assert_eq!(machine.files(), []);
     let outcome = install(&own.url()).await;
 

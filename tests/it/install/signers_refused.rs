@@ -74,6 +74,10 @@ async fn what_is_no_key_is_refused_and_not_repeated() {
         ("ada=/nowhere".to_owned(), "--signers /nowhere: there is no such file"),
         ("hunter2hunter2".to_owned(), "one of its values is none of these"),
         ("hunter2 hunter2".to_owned(), "line 1 of the value of --signers is no public key"),
+        (String::new(), "--signers needs a value"),
+        (" ".to_owned(), "the value of --signers names no signer"),
+        ("ada=".to_owned(), "one of its values is none of these"),
+        ("/a b.pub".to_owned(), "--signers takes no file with a space in its path"),
         (ada.clone(), "line 1 of the value of --signers says not whose key it is"),
         (format!("{ada} laptop of ada"), "says not whose key it is"),
         (format!("{ada} *@example.org"), "says not whose key it is"),
@@ -127,7 +131,7 @@ async fn a_list_with_one_bad_line_installs_none() {
         ("200 OK", format!("{good}ben no\u{1b}[31mpty {ben}\n"), "line 4: unknown option `no[31mpty`"),
         ("200 OK", String::new(), "the list at 127.0.0.2 names no signer"),
         ("200 OK", "# nobody\n\n".to_owned(), "the list at 127.0.0.2 names no signer"),
-        ("200 OK", format!("{good}{}", " ".repeat(1 << 20)), "the list at 127.0.0.2 "),
+        ("200 OK", format!("{good}{}", " ".repeat(1 << 20)), "the list at 127.0.0.2 is longer than 1 MiB"),
         ("404 Not Found", good.clone(), "the list at 127.0.0.2 cannot be downloaded (status 404)"),
         ("302 Found\r\nLocation: http://127.0.0.1/x", good.clone(), "is elsewhere now (status 302)"),
     ];
@@ -137,6 +141,10 @@ async fn a_list_with_one_bad_line_installs_none() {
         let outcome = refused(&shop, &own.url(), named).await;
         assert!(!outcome.stderr.contains('\u{1b}'), "{outcome:?}");
     }
+    let cut = OwnServer::cuts(&good).await;
+    refused(&shop, &cut.url(), "the list at 127.0.0.2 was not transferred as a whole").await;
+    let endless = OwnServer::endless().await;
+    refused(&shop, &endless.url(), "the list at 127.0.0.2 is longer than 1 MiB").await;
     let gone = OwnServer::answers("200 OK", &good).await.url();
     refused(&shop, &gone, "the list at 127.0.0.2 cannot be downloaded: curl: ").await;
     let empty = keygen.path("empty");
