@@ -58,7 +58,7 @@ have() {
 
 parse() {
   key='' key_file='' token='' token_file='' asked_name='' url='' interval='' ca_file='' uninstall='' log_paths='' by_hand=''
-  signers='' signed=''
+  signers=''
   processes='' commands='' docker='' logs='' terminal=''
   while [ $# -gt 0 ]; do
     case $1 in
@@ -86,6 +86,8 @@ parse() {
     take "$1" "$2"
     shift 2
   done
+  signed=$signers
+  if asks_for_signatures; then signed=1; fi
 }
 
 # take OPTION VALUE
@@ -110,7 +112,8 @@ take() {
     *) die "there is no option ${1%%[!a-z-]*} with a value; --help lists those that there are" ;;
   esac
   case $1:$2 in
-    --signers:* | *:signed) signed=1 ;;
+    # The agent has no flags for these.
+    --signers:* | --commands:signed | --docker:signed | --terminal:signed) ;;
     --key:* | --key-file:* | --ca-file:* | --url:* | --enrol:* | --enrol-file:* | --name:*) ;;
     *) by_hand="$by_hand $1 $2" ;;
   esac
@@ -746,20 +749,51 @@ post() {
 # decode_policy: the text of the policy, out of its JSON. The service lets no control characters in but these two.
 decode_policy() {
   mark=$(printf '\001') tab=$(printf '\t')
+  # What may not be there becomes a backslash, which is refused below.
   sed -n 's/.*"policy":"\([^"\\]*\(\\.[^"\\]*\)*\)".*/\1/p' "$stage/answer" |
     sed -e "s/\\\\\\\\/$mark/g" -e "s/\\\\t/$tab/g" -e 's/\\"/"/g' -e 's/\\n/\
-/g' -e "s/$mark/\\\\/g" >"$stage/enrolled.toml"
+/g' | tr -c '\n\t\040-\176\200-\377' '\134' >"$stage/enrolled.toml"
   # The service refuses to keep such a policy, unless an attacker has changed it.
   if grep -Eq "^[[:space:]]*[\"']?(name|signers|approvals|allow)[\"']?[[:space:]]*=|=[[:space:]]*[\"']signed" "$stage/enrolled.toml"; then
     die "the service sent a policy about signatures, and only this machine may say whose signatures count: find out who changed the enrolment; the agent was not installed"
   fi
+  check_enrolled
   if [ -n "$signed" ] && [ -s "$stage/enrolled.toml" ]; then
     say "the policy of the enrolment was not written: where signatures count, the service decides nothing; use the options"
   fi
 }
 
+# check_enrolled: refuses what TOML allows and the functions below would read in another way than the agent: a word in another spelling,
+# a line that is part of a text. Without these, each line with a bare word and = is what it seems to be.
+check_enrolled() {
+  string="(\"[^\"]*\"|'[^']*')"
+  end='[[:blank:]]*(#.*)?$'
+  if grep -q -e '\\' -e '"""' -e "'''" "$stage/enrolled.toml" ||
+    grep -Evq "^[[:blank:]]*([A-Za-z0-9_-]+[[:blank:]]*=[[:blank:]]*($string|[[].*)$end|($string[[:blank:]]*,?[[:blank:]]*)*[]]?$end)" "$stage/enrolled.toml"; then
+    die "the service sent a policy that this script cannot read: the enrolment must have one line each as in commands = \"off\", without a backslash, a table, quotes around the word before the = or three of them; the agent was not installed"
+  fi
+  judge "$stage/enrolled.toml" || die "the service sent a policy that its agent refuses: ${said#*enrolled.toml: }; the agent was not installed"
+  if grep -q '^Signatures:' "$stage/meaning"; then
+    die "the service sent a policy about signatures, and only this machine may say whose signatures count: find out who changed the enrolment; the agent was not installed"
+  fi
+}
+
+# judge FILE: whether the agent takes this policy. Leaves what it means to the agent, or sets why not.
+judge() {
+  if "$stage/agent" check-policy --policy "$1" >"$stage/meaning" 2>"$stage/said"; then return 0; fi
+  said=$(plain <"$stage/said")
+  case $said in
+    # An agent from before this question; it may be the right one all the same.
+    "signalbox-agent: un"*"'check-policy'"*) : >"$stage/meaning" && return 0 ;;
+    *"${1%/*}/"*) said=${said%%"${1%/*}/"*}$etc/${said#*"${1%/*}/"} ;;
+  esac
+  said=${said#signalbox-agent: }
+  return 1
+}
+
 clean_up() {
-  rm -rf "$stage"
+  rm -rf "$stage" ${trial:+"$trial"}
+  rmdir "$root$etc" 2>/dev/null || :
   for file in $files; do
     rm -f "$root$file.new"
   done
@@ -833,22 +867,58 @@ END
   if [ "$docker" != off ] && runs_programs; then
     say 'anyone who can use the Docker socket can become root, and so can commands and terminals; --docker off prevents it'
   fi
+  try_policy
+}
+
+# try_policy: the agent reads the policy as it will at its start.
+try_policy() {
+  if ! asks_for_signatures; then
+    judge "$policy" || die "the agent refuses the policy: $said; no file was changed"
+    return 0
+  fi
+  # It counts only what is root's, as are the directories above: where packagers have their files, it can say nothing.
+  if [ "$(id -u)" != 0 ]; then return 0; fi
+  mkdir -p "$root$etc"
+  chmod 0755 "$root$etc"
+  trial=$(mktemp -d "$root$etc/.trial.XXXXXX") || die "cannot write to $root$etc"
+  by=$root$(value_of "$policy" signers)
+  if [ -s "$stage/all" ]; then
+    by=$trial/allowed_signers
+    cat "$stage/all" >"$by"
+  fi
+  if [ "$by" = "$(value_of "$policy" signers)" ]; then
+    cat "$policy" >"$trial/policy.toml"
+  elif [ -n "$root" ] && [ ! -e "$by" ]; then
+    return 0
+  else
+    # Lines keep their numbers.
+    sed 's/^[[:space:]]*signers[[:space:]]*=.*//' "$policy" >"$trial/policy.toml"
+    printf "\nsigners = '%s'\n" "$by" >>"$trial/policy.toml"
+  fi
+  judge "$trial/policy.toml" || die "the agent refuses the policy: $said; no file was changed"
+  [ -s "$stage/meaning" ] || die "the service's agent cannot check a policy: it is too old; no file was changed"
+  rm -rf "$trial"
+}
+
+# asks_for_signatures: whether what the options, or later the policy, say needs any.
+asks_for_signatures() {
+  case $commands:$terminal:$docker in
+    signed:* | *:signed:* | *:signed) ;;
+    *) return 1 ;;
+  esac
 }
 
 # demand_signatures: what a policy needs beside "signed", and what it must not have without.
 demand_signatures() {
-  case $commands:$terminal:$docker in
-    signed:* | *:signed:* | *:signed) ;;
-    *)
-      [ -z "$signers" ] ||
-        die "--signers is for what has to be signed: use --commands signed, --terminal signed or --docker signed, too; no file was changed"
-      for word in name signers approvals allow; do
-        [ -z "$(value_of "$policy" "$word")" ] ||
-          die "nothing would have to be signed, and the policy has $word: take name, signers, approvals and allow out of $etc/policy.toml first; no file was changed"
-      done
-      return 0
-      ;;
-  esac
+  if ! asks_for_signatures; then
+    [ -z "$signers" ] ||
+      die "--signers is for what has to be signed: use --commands signed, --terminal signed or --docker signed, too; no file was changed"
+    for word in name signers approvals allow; do
+      [ -z "$(value_of "$policy" "$word")" ] ||
+        die "nothing would have to be signed, and the policy has $word: take name, signers, approvals and allow out of $etc/policy.toml first; no file was changed"
+    done
+    return 0
+  fi
   [ "$commands" = signed ] || [ -z "$(value_of "$policy" allow)" ] ||
     die "the policy has allow, which needs commands = \"signed\": take it out of $etc/policy.toml first; no file was changed"
   if [ -n "$signers" ]; then
@@ -856,6 +926,13 @@ demand_signatures() {
   elif [ -z "$(value_of "$policy" signers)" ]; then
     die "nobody could sign: name those whose signatures count with --signers; no file was changed"
   fi
+  case $commands:$terminal in
+    on:* | *:on) say 'what is "on" needs no signature, so the signatures protect nothing' ;;
+    [[]* | *:[[]*) say 'what people in a list ask for needs no signature, and the service says who asks: the signatures protect nothing' ;;
+  esac
+  case $docker in
+    control | [[]*) say 'containers need no signature: a service that is taken over can start, stop and restart any' ;;
+  esac
   if [ -z "$signed" ]; then return 0; fi
   # Never the name that the service answers: with that of another server, what is signed for the other would run here.
   if [ -n "$asked_name" ] || [ -z "$(value_of "$policy" name)" ]; then
@@ -866,9 +943,6 @@ demand_signatures() {
     put "$policy" name "name = \"$signed_name\""
   fi
   say "those who sign call this server $(value_of "$policy" name)"
-  case $commands:$terminal in
-    on:* | *:on) say 'what is "on" needs no signature, so the signatures protect nothing' ;;
-  esac
 }
 
 # Whether the policy permits the service, some people or signers to run any command as the agent's user.
@@ -1126,7 +1200,7 @@ main() {
   environment_key=${SIGNALBOX_AGENT_KEY:-}
   environment_token=${SIGNALBOX_ENROLMENT_TOKEN:-}
   unset SIGNALBOX_AGENT_KEY SIGNALBOX_ENROLMENT_TOKEN
-  notes=''
+  notes='' trial=''
   user=signalbox-agent
   etc=/etc/signalbox-agent
   agent=/usr/local/bin/signalbox-agent

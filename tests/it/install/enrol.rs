@@ -23,7 +23,14 @@ struct Scene {
 
 impl Scene {
     async fn open() -> Self {
-        let shop = Shop::open().await;
+        Self::of(Shop::open().await).await
+    }
+
+    async fn with_agent() -> Self {
+        Self::of(Shop::with_agent().await).await
+    }
+
+    async fn of(shop: Shop) -> Self {
         let owner = shop.service.register("owner").await;
         Self { shop, owner }
     }
@@ -54,7 +61,8 @@ fn host_name() -> String {
 #[actix_web::test]
 async fn an_enrolled_machine_is_a_server_with_a_key_and_the_policy() {
     let scene = Scene::open().await;
-    let policy = "# of rack 4: \\n \"quoted\" \\\\ é\ncommands = \"on\"\n\tdocker = \"off\"\nlog_paths = [\"/var/log/\\u0041\"]\n";
+    let policy =
+        "# of rack 4: \"quoted\" é\ncommands = 'on'\n\tdocker = \"off\"\nlog_paths = [\n  \"/var/log/a=b\", # and\n]\n";
     let token = scene.token(json!({"tags": ["web"], "policy": policy})).await;
     let machine = Machine::new();
 
@@ -166,6 +174,60 @@ async fn an_option_changes_its_line_of_the_enrolments_policy() {
     scene.enrolled(&machine, &["--enrol", &token, "--commands", "off", "--terminal", "off"]).await;
 
     assert_eq!(machine.read(POLICY), "commands = \"off\"\nlogs = \"on\"\nterminal = \"off\"\n");
+}
+
+/// What the script would read in another way than the agent could get past an option.
+#[actix_web::test]
+async fn a_policy_in_a_spelling_that_the_script_cannot_read_is_refused() {
+    let scene = Scene::open().await;
+    let spellings = [
+        "\"commands\" = \"on\"\n",
+        "'commands' = \"on\"\n",
+        "\"\\u0063ommands\" = \"on\"\n",
+        "commands = \"o\\u006e\"\n",
+        "log_paths = [\"\"\"/\ncommands = \"off\"\n\"\"\"]\n\"commands\" = \"on\"\n",
+        "log_paths = ['''/\ncommands = \"off\"\n''']\n",
+        "log_paths = [\n  '/srv'\n]\n 'terminal' = 'on'\n",
+        "logs = \"on\"\nterminal = '''on'''\n",
+    ];
+
+    for policy in spellings {
+        let token = scene.token(json!({"policy": policy})).await;
+        let machine = Machine::new();
+        let arguments = ["--enrol", &token, "--commands", "off", "--terminal", "off"];
+        let outcome = machine.install(&scene.shop.url(), &arguments).await;
+
+        assert_refused(&outcome, "the service sent a policy that this script cannot read");
+        assert!(!machine.path(POLICY).exists() && !machine.path(super::AGENT).exists(), "{policy}: it was installed");
+    }
+}
+
+/// The script takes the first line for the whole list; the agent, asked before anything is written, does not.
+#[actix_web::test]
+async fn half_a_list_of_the_enrolments_policy_is_refused() {
+    let scene = Scene::with_agent().await;
+    let token = scene.token(json!({"policy": "commands = [ # ]\n  \"ada\"\n]\n"})).await;
+    let (whole, half) = (Machine::new(), Machine::new());
+
+    scene.enrolled(&whole, &["--enrol", &token]).await;
+    let outcome = half.install(&scene.shop.url(), &["--enrol", &token, "--commands", "off"]).await;
+
+    assert!(whole.read(UNIT).contains("Not hardened"), "the unit does not follow the policy");
+    assert_refused(&outcome, "the agent refuses the policy: policy file /etc/signalbox-agent/policy.toml: line 2: ");
+    assert!(!half.path(POLICY).exists() && !half.path(super::AGENT).exists(), "it was installed");
+}
+
+#[actix_web::test]
+async fn a_server_named_signed_asks_for_no_signatures() {
+    let scene = Scene::open().await;
+    let token = scene.token(json!({"policy": "logs = \"on\"\n"})).await;
+    let (named, overruled) = (Machine::new(), Machine::new());
+
+    scene.enrolled(&named, &["--enrol", &token, "--name", "signed"]).await;
+    scene.enrolled(&overruled, &["--enrol", &token, "--commands", "signed", "--commands", "off"]).await;
+
+    assert_eq!(named.read(POLICY), "logs = \"on\"\n");
+    assert_eq!(overruled.read(POLICY), "logs = \"on\"\ncommands = \"off\"\n");
 }
 
 #[actix_web::test]

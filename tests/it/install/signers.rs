@@ -293,7 +293,15 @@ async fn an_enrolment_cannot_name_signers_and_the_command_line_can() {
 
     // A service whose database an attacker changes.
     let mut service = service;
-    for policy in ["commands = \"signed\"", "signers = \"/tmp/s\"", " 'name' = \"db-2\"", "allow = [\"sh\"]"] {
+    let about = "the service sent a policy about signatures";
+    for (policy, named) in [
+        ("commands = \"signed\"", about),
+        ("signers = \"/tmp/s\"", about),
+        (" 'name' = \"db-2\"", about),
+        ("allow = [\"sh\"]", about),
+        ("\"\\u0061llow\" = [\"sh\"]", "the service sent a policy that this script cannot read"),
+        ("logs = \"on\"\nlogs = \"on\"", "the service sent a policy that its agent refuses: line 2: duplicate key"),
+    ] {
         let storage = service.stop().await;
         storage.execute(&[&format!("UPDATE enrolments SET policy = '{}'", policy.replace('\'', "''"))]).await;
         service = start(storage).await;
@@ -301,7 +309,7 @@ async fn an_enrolment_cannot_name_signers_and_the_command_line_can() {
             let machine = Machine::new();
             let outcome = enrol(&service, &machine, more).await;
 
-            super::assert_refused(&outcome, "the service sent a policy about signatures");
+            super::assert_refused(&outcome, named);
             assert!(!machine.path(POLICY).exists() && !machine.path(AGENT).exists(), "{policy}: it was installed");
         }
     }
