@@ -44,10 +44,10 @@ impl OwnServer {
 
     /// Sends a comment until the client has enough.
     pub async fn endless() -> Self {
-        Self::sends("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".to_owned(), Some([b'#'; 65_536])).await
+        Self::sends("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".to_owned(), Some(vec![b'#'; 65_536])).await
     }
 
-    async fn sends(answer: String, more: Option<[u8; 65_536]>) -> Self {
+    async fn sends(answer: String, more: Option<Vec<u8>>) -> Self {
         let listener = TcpListener::bind("127.0.0.2:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let task = tokio::spawn(async move {
