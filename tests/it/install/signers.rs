@@ -270,7 +270,7 @@ async fn an_enrolment_cannot_name_signers_and_the_command_line_can() {
     };
     let service = start(Storage::fresh().await).await;
     let (owner, keygen) = (service.register("owner").await, Keygen::new());
-    let body = json!({"name": "rack 4", "uses": 10, "policy": "terminal = \"on\"\n"});
+    let body = json!({"name": "rack 4", "uses": 20, "policy": "terminal = \"on\"\n"});
     let token = service.client.post("/enrolments").bearer(&owner.token).json(body).expect(201).await;
     let token = text_of(&token["token"]);
     let ada = format!("{} ada", public_key(&keygen, "ada"));

@@ -5,14 +5,17 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::signers::{OwnServer, SIGNERS, public_key};
-use super::{KEY, Machine, Shop, assert_refused, own_program};
+use super::{KEY, Machine, Shop, assert_refused, own_program, shell};
 use crate::support::command_line::{Outcome, run};
 use crate::support::keygen::Keygen;
 
 /// An installation whose script runs in a directory, which is also its user's home.
 async fn install_in(directory: &TempDir, shop: &Shop, machine: &Machine, signers: &str) -> Outcome {
-    let mut command = machine.pasted(&shop.url(), &["--key", KEY, "--commands", "signed", "--signers", signers]);
-    command.current_dir(directory.path()).env("HOME", directory.path());
+    // What runs a command gives it a directory of its own.
+    let mut command = shell(r#"cd "$1" && curl -fsSL "$2/install.sh" | { shift 2; dash -s -- "$@"; }"#);
+    command.env("SIGNALBOX_ROOT", machine.root.path()).env("HOME", directory.path());
+    command.arg(directory.path()).arg(shop.url());
+    command.args(["--key", KEY, "--commands", "signed", "--signers", signers]);
     run(command).await
 }
 
