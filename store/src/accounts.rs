@@ -212,14 +212,12 @@ impl Store {
                 expect_another_administrator(&transaction, &gone).await?;
             }
             let batches = end_batches(&transaction, user_id).await?;
+            let ended = entries_of_ended(&transaction, ends_with(user_id, servers_to), &actor).await?;
             let moved = match &recipient {
                 Some(recipient) => move_servers(&transaction, &gone, recipient).await?,
                 None if owns_servers(&transaction, user_id).await? => return Err(StoreError::OwnsServers),
                 None => Vec::new(),
             };
-            // What the account itself gave ends with it, too, and nobody is left who reads that.
-            let of_others = grant::Column::SubjectUserId.eq(user_id).and(grant::Column::OwnerId.ne(user_id));
-            let ended = entries_of_ended(&transaction, of_others, &actor).await?;
             // Foreign keys delete the rest.
             user::Entity::delete_by_id(user_id).exec(&transaction).await?;
             let detail = json!({
@@ -242,6 +240,17 @@ impl Store {
         })
         .await
     }
+}
+
+/// The grants that end with an account: those that are for it, and those that it gave, but for those on servers that somebody else
+/// gets now, who needs none there.
+fn ends_with(user_id: Uuid, servers_to: Option<Uuid>) -> Condition {
+    use grant::Column;
+    let given = Condition::any()
+        .add(Column::ServerId.is_null())
+        .add_option(servers_to.map(|recipient| Column::SubjectUserId.eq(recipient)));
+    let given = Condition::all().add(Column::OwnerId.eq(user_id)).add(given);
+    Condition::any().add(Column::SubjectUserId.eq(user_id)).add(given)
 }
 
 /// Names and addresses are compared in lower case.

@@ -228,6 +228,8 @@ async fn an_account_is_deleted_with_everything_but_its_servers() {
         .expect_some_faults(422, &[("query.servers_to", "value_error.same_user")])
         .await;
     service.client.get("/auth/me").bearer(&bob.token).expect(200).await;
+    let grant = json!({"subject": {"user_id": admin.id}, "scope": {"all": true}, "role": "viewer"});
+    let grant = service.client.post("/grants").bearer(&bob.token).json(grant).expect(201).await;
     let done = delete(format!("?servers_to={}", admin.id)).expect(200).await;
 
     assert_eq!(done, json!({"data": null, "message": "Account deleted"}));
@@ -241,6 +243,8 @@ async fn an_account_is_deleted_with_everything_but_its_servers() {
     let detail =
         json!({"username": "bob", "email": "bob@example.com", "servers": 1, "servers_to": admin.id, "batches": []});
     assert_eq!((&entries[0]["target"], &entries[0]["detail"]), (&json!(bob.id), &detail));
+    let ended = service.client.get("/audit?all=true&action=grant.delete").bearer(&admin.token).expect(200).await;
+    assert_eq!((&ended[0]["target"], ended.as_array().unwrap().len()), (&grant["id"], 1));
     let registered = service.client.get("/audit?all=true&action=user.register").bearer(&admin.token).expect(200).await;
     assert_eq!(registered.as_array().unwrap().len(), 2);
     service.register("bob").await;
