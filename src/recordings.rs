@@ -1,13 +1,14 @@
 //! Recordings of terminals: asks the agents that keep them, and accepts only answers of the expected form.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use signalbox_protocol::agent::{
-    Asker, LIST_RECORDINGS, ListRecordings, MAX_RECORDING_PIECE, READ_RECORDING, ReadRecording, RecordingPiece,
-    RecordingsListed,
+    Asker, LIST_RECORDINGS, ListRecordings, MAX_RECORDING_BYTES, MAX_RECORDING_PIECE, READ_RECORDING, ReadRecording,
+    RecordingPiece, RecordingsListed,
 };
 use uuid::Uuid;
 
@@ -65,7 +66,9 @@ impl Recordings {
         for recorded in &mut listed.recordings {
             recorded.clean();
         }
-        if listed.recordings.iter().all(|recorded| recorded.is_sound()) { Ok(listed) } else { Err(invalid()) }
+        let mut seen = HashSet::new();
+        let is_sound = listed.recordings.iter().all(|recorded| recorded.is_sound() && seen.insert(recorded.stream_id));
+        if is_sound { Ok(listed) } else { Err(invalid()) }
     }
 
     /// Begins to read one. Also returns its first piece.
@@ -73,7 +76,8 @@ impl Recordings {
         let first = self.piece(recording_id, 0).await?;
         let offset = first.data.len() as u64;
         let reader = Reader { recordings: self, recording_id, offset, bytes: first.bytes };
-        if offset > reader.bytes { Err(invalid()) } else { Ok((reader, first.data)) }
+        let is_sound = offset <= reader.bytes && reader.bytes <= MAX_RECORDING_BYTES;
+        if is_sound { Ok((reader, first.data)) } else { Err(invalid()) }
     }
 
     async fn piece(&self, recording_id: Uuid, offset: u64) -> Result<RecordingPiece, RecordingError> {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use signalbox_protocol::agent::MAX_RECORDING_BYTES;
+
 use crate::policy::Policy;
 use crate::proxy::Proxy;
 use crate::signed::Demands;
@@ -203,7 +205,7 @@ pub struct RecordingLimits {
 
 impl Default for RecordingLimits {
     fn default() -> Self {
-        Self { one_bytes: 16 << 20, all_bytes: 256 << 20, count: 1_000 }
+        Self { one_bytes: MAX_RECORDING_BYTES, all_bytes: 256 << 20, count: 1_000 }
     }
 }
 

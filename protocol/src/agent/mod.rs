@@ -20,8 +20,8 @@ pub use asker::Asker;
 pub use auth::{AgentInfo, Auth, AuthResponse, SigningInfo};
 pub use command::{CommandOutput, CommandResult, CommandStatus, Execute, Stream};
 pub use recording::{
-    LIST_RECORDINGS, ListRecordings, MAX_RECORDING_PIECE, MAX_RECORDINGS_LISTED, READ_RECORDING, ReadRecording,
-    RecordingPiece, RecordingsListed, TerminalRecorded,
+    LIST_RECORDINGS, ListRecordings, MAX_RECORDING_BYTES, MAX_RECORDING_PIECE, MAX_RECORDINGS_LISTED, READ_RECORDING,
+    ReadRecording, RecordingPiece, RecordingsListed, TerminalRecorded,
 };
 pub use request::{Request, RequestError, Response};
 pub use stream::{LogLine, LogLines, LogsStart, TerminalOutput, TerminalSize, TerminalStart};

@@ -16,6 +16,9 @@ pub const READ_RECORDING: &str = "recordings.read";
 /// The longest piece of a recording, in bytes.
 pub const MAX_RECORDING_PIECE: usize = 128 * 1024;
 
+/// The longest recording, in bytes.
+pub const MAX_RECORDING_BYTES: u64 = 16 * 1024 * 1024;
+
 /// The most recordings of one list.
 pub const MAX_RECORDINGS_LISTED: u32 = 500;
 
@@ -52,14 +55,14 @@ impl TerminalRecorded {
         clean(&mut self.sha256);
     }
 
-    /// Whether its hash is one, and its time a time.
+    /// Whether its hash is one, its time a time, and its length one that a recording can have.
     pub fn is_sound(&self) -> bool {
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         self.sha256.len() == 64
             && self.sha256.bytes().all(is_digit)
             && self.seconds.is_finite()
             && self.seconds >= 0.0
-            && i64::try_from(self.bytes).is_ok()
+            && self.bytes <= MAX_RECORDING_BYTES
     }
 }
 

@@ -152,6 +152,7 @@ async fn a_recording_is_asked_for_piece_by_piece_and_nonsense_is_no_recording() 
         (Ok(json!({"data": 7})), 400, "agent_error"),
         (piece("more than there is", 3), 400, "agent_error"),
         (piece(&"x".repeat(200_000), 200_000), 400, "agent_error"),
+        (piece("the first of many", (16 << 20) + 1), 400, "agent_error"),
     ];
     for (outcome, status, code) in cases {
         let (answer, _) = ask(&mut agent, get(&path), vec![outcome]).await;
@@ -159,11 +160,20 @@ async fn a_recording_is_asked_for_piece_by_piece_and_nonsense_is_no_recording() 
     }
     assert_eq!(entries(&site, "terminal.replay").await.len(), 1, "what was not read has no entry");
 
-    let mut unsound = json!(recorded(id));
-    unsound["sha256"] = json!("<script>");
-    let listed = Ok(json!({"recordings": [unsound], "total": 1}));
-    let (answer, requests) = ask(&mut agent, get(&recordings(&site)), vec![listed]).await;
-    assert_eq!(answer.status, 400, "{answer}");
+    let with = |field: &str, value: Value| {
+        let mut unsound = json!(recorded(id));
+        unsound[field] = value;
+        json!([unsound])
+    };
+    let lists =
+        [with("sha256", json!("<script>")), with("bytes", json!((16 << 20) + 1)), json!([recorded(id), recorded(id)])];
+    let mut requests = Vec::new();
+    for list in lists {
+        let listed = Ok(json!({"recordings": list, "total": 1}));
+        let (answer, asked) = ask(&mut agent, get(&recordings(&site)), vec![listed]).await;
+        assert_eq!(answer.status, 400, "{answer}");
+        requests = asked;
+    }
     assert_eq!(requests[0].params, json!({"limit": 100, "offset": 0, "asker": {"user": "owner"}}));
 }
 
