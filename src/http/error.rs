@@ -137,7 +137,7 @@ impl ErrorCode {
             Self::LastAdmin => (
                 S::BAD_REQUEST,
                 "last_admin",
-                "This account is the last that can administer the service; make another one an administrator first",
+                "This account is the last administrator, or the last one with a password; make another one an administrator first",
             ),
             Self::OwnsServers => (
                 S::BAD_REQUEST,
