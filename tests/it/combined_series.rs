@@ -144,6 +144,26 @@ async fn the_names_of_all_servers_are_listed_once() {
 }
 
 #[actix_web::test]
+async fn a_guest_gets_the_names_of_the_servers_that_they_see() {
+    let (site, _) = fleet().await;
+    let guest = site.service.register("guest").await;
+    let (silent, _) = site.service.server_with_key(&site.owner, "silent").await;
+    let grant = async |scope: Value| {
+        let body = json!({"subject": {"user_id": guest.id}, "scope": scope, "role": "viewer"});
+        site.post("/grants").json(body).expect(201).await;
+    };
+    let names = async || {
+        let call = site.service.client.get("/metrics/fleet/names?q=disk_used").bearer(&guest.token);
+        call.expect(200).await["names"].as_array().unwrap().len()
+    };
+
+    grant(json!({"server_id": silent})).await;
+    assert_eq!(names().await, 0);
+    grant(json!({"tag": "web"})).await;
+    assert_eq!(names().await, 2);
+}
+
+#[actix_web::test]
 async fn all_faults_come_in_one_answer() {
     let site = Site::start().await;
     let get = |query: &str| site.service.client.get(format!("/metrics/fleet/series?{query}")).bearer(&site.owner.token);

@@ -68,6 +68,7 @@ async fn the_agent_learns_who_asked() {
     agent.answer(&request, Ok(json!({"container_id": "75af", "state": "running"}))).await;
 
     assert_eq!(request.by.as_deref(), Some("owner from 127.0.0.1"));
+    assert_eq!(request.params["asker"], json!({"user": "owner"}));
     assert!(request.timeout_ms.is_some(), "the deadline crosses, too");
     assert_eq!(in_time("the answer", waiting).await.unwrap().status, 200);
 }

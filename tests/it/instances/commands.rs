@@ -60,6 +60,7 @@ async fn a_waiting_caller_gets_the_result() {
     for instance in [A, B, C] {
         let waiting = scene.run(instance, "make");
         let execute = agent.expect_execute().await;
+        assert_eq!(execute.asker.map(|asker| asker.user), Some("owner".to_owned()));
         agent.send_output(execute.command_id, Stream::Stdout, "one\n").await;
         agent.send_output(execute.command_id, Stream::Stderr, "two\n").await;
         agent.send_result(execute.command_id, CommandStatus::Failed, Some(3)).await;

@@ -141,6 +141,7 @@ async fn a_terminal_is_typed_into_resized_and_ends_with_its_code() {
     let mut browser = scene.open(A, &path).await;
     let ServiceMessage::TerminalStart(start) = agent.next().await else { panic!("expected terminal_start") };
     assert_eq!(start.size, TerminalSize { columns: 100, rows: 30 });
+    assert_eq!(start.asker.map(|asker| asker.user), Some("owner".to_owned()));
     let stream_id = start.stream_id;
 
     for number in 0..50 {
