@@ -1,6 +1,7 @@
 // A recording that is played: its clock, and the screen that follows it.
 import { Terminal } from '@xterm/xterm';
 import '@xterm/xterm/css/xterm.css';
+import { boundRepeats, ignoreMouse } from '../bounds';
 import type { Cast, Size } from './cast';
 import { Drawing } from './drawing';
 import { Playback, Timeline, type Speed } from './playback';
@@ -36,6 +37,8 @@ export class Player {
       minimumContrastRatio: 4.5,
     });
     for (const number of IGNORED) this.terminal.parser.registerOscHandler(number, () => true);
+    boundRepeats(this.terminal);
+    ignoreMouse(this.terminal);
     // Keys are the page's: Tab leads to the next part of it.
     this.terminal.attachCustomKeyEventHandler(() => false);
     this.#drawing = new Drawing(cast, {
