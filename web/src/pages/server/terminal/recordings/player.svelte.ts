@@ -6,8 +6,8 @@ import type { Cast, Size } from './cast';
 import { Drawing } from './drawing';
 import { Playback, Timeline, type Speed } from './playback';
 
-/** Lines that can be scrolled back to. */
-const SCROLLBACK = 10_000;
+/** Lines that can be scrolled back to. Each change of size wraps all of them again. */
+const SCROLLBACK = 1_000;
 
 /** What the emulator would do beside the screen: titles, links that open pages, and the clipboard in a version to come. */
 const IGNORED = [0, 1, 2, 8, 52];
