@@ -34,6 +34,21 @@ test('what is new between two pages makes nothing appear twice', async () => {
   expect(list.items).toEqual([5, 4, 3]);
 });
 
+test('what a page has twice appears once', async () => {
+  const list = listOf({ items: [5, 5, 4, 5, 4] });
+
+  await list.load();
+  expect(list.items).toEqual([5]);
+
+  await list.more();
+  expect(list.items).toEqual([5, 4]);
+  expect(list.hasMore).toBe(true);
+
+  await list.more();
+  expect(list.items).toEqual([5, 4]);
+  expect(list.hasMore).toBe(false);
+});
+
 test('a failure leaves what was there', async () => {
   const list = new Paged<number>(
     async (offset) => {
