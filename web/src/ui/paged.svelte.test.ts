@@ -65,6 +65,29 @@ test('a failure leaves what was there', async () => {
   expect(list.failure?.isPassing).toBe(true);
 });
 
+test('the page that could not be read is read again', async () => {
+  let isBroken = true;
+  const asked: number[] = [];
+  const list = new Paged<number>(
+    async (offset) => {
+      asked.push(offset);
+      if (offset > 0 && isBroken) throw new TypeError('network');
+      return { items: [2 - offset], total: 2 };
+    },
+    (item) => item,
+    1,
+  );
+  await list.load();
+  await list.more();
+  isBroken = false;
+
+  await list.retry();
+
+  expect(list.items).toEqual([2, 1]);
+  expect(list.failure).toBeNull();
+  expect(asked).toEqual([0, 1, 1]);
+});
+
 test('an effect that reads a list does not read it again because of its answer', async () => {
   let asked = 0;
   const list = new Paged<number>(

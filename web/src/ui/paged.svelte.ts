@@ -15,6 +15,7 @@ export class Paged<T> {
   readonly #limit: number;
   /** How many were read: of what comes twice, one is shown. */
   #taken = $state(0);
+  #last: [offset: number, limit: number];
   #asked = 0;
 
   constructor(
@@ -25,6 +26,7 @@ export class Paged<T> {
     this.#read = read;
     this.#key = key;
     this.#limit = limit;
+    this.#last = [0, limit];
   }
 
   get hasMore(): boolean {
@@ -46,8 +48,14 @@ export class Paged<T> {
     return this.#page(this.#taken, this.#limit);
   }
 
+  /** Reads what could not be read: the page that was asked for last. */
+  retry(): Promise<void> {
+    return this.#page(...this.#last);
+  }
+
   async #page(offset: number, limit: number): Promise<void> {
     const asked = ++this.#asked;
+    this.#last = [offset, limit];
     this.busy = true;
     try {
       const page = await this.#read(offset, limit);
