@@ -74,7 +74,10 @@ test('a terminal is recorded, listed, played to its end and downloaded', async (
     );
     return entry !== undefined;
   }, 'the recording is in the audit log');
-  expect(createHash('sha256').update(file).digest('hex')).toBe(entry?.detail.sha256);
+  const sha256 = createHash('sha256').update(file).digest('hex');
+  expect(sha256).toBe(entry?.detail.sha256);
+  await expect(page.getByText(sha256)).toBeVisible();
+  await expect(page.getByText(t.recordings.sameHash())).toBeVisible();
   // What is saved was read once, to be played.
   expect(await site.call<unknown[]>('GET', '/audit?action=terminal.replay', account.token)).toHaveLength(1);
 });
@@ -102,6 +105,9 @@ test('a recording is steered by keys, and does nothing but show what was shown',
   const rows = drawn(page).locator('> div');
   await expect(page.getByRole('heading', { name: t.recordings.titleBy({ by: 'ada from ::1' }) })).toBeVisible();
   await at('0 s');
+  // It was found without the end that an agent writes.
+  await expect(page.getByText(t.recordings.interruptedText())).toBeVisible();
+  await expect(player(page).locator('[aria-live]')).toHaveAttribute('aria-live', 'off');
   await expect(rows).toHaveCount(24);
   await expect(player(page)).toContainText(t.recordings.shortened());
 

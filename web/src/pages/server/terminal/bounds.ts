@@ -1,4 +1,4 @@
-// Sequences that would hold up the page for as long as whoever sends them likes: the emulator does them as often as they say.
+// Sequences that say how often they are done. The emulator sets no bound, so that one of them can hold up the page for minutes.
 import type { Terminal } from '@xterm/xterm';
 
 /** As many rows and columns as a terminal has at most: more than that often, nothing changes any more. */

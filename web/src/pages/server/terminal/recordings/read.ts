@@ -69,7 +69,7 @@ export async function collected(
     if (done) break;
     size += value.byteLength;
     if (size > most) {
-      // The connection may have ended by itself.
+      // The connection may have ended already.
       await reader.cancel().catch(() => undefined);
       throw new Failure(0, 'too_large', m.tooLarge());
     }
