@@ -48,7 +48,7 @@ export function parseCast(text: string): Cast | null {
   const cast: Cast = {
     size: { ...size, columns: Math.max(LEAST_COLUMNS, size.columns) },
     startedAt: startOf(first.timestamp),
-    by: typeof first.by === 'string' ? nameOf(first.by) || null : null,
+    by: typeof first.by === 'string' ? plainName(first.by) || null : null,
     events: [],
     unreadable: 0,
   };
@@ -92,7 +92,7 @@ function startOf(timestamp: unknown): number | null {
 }
 
 /** A name without characters that are no text: control characters, and those that turn the direction of what follows. */
-function nameOf(text: string): string {
+export function plainName(text: string): string {
   const name = text
     .slice(0, 4 * MOST_OF_BY)
     .replace(/[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '');
