@@ -163,6 +163,31 @@ test('a recording is steered by keys, and does nothing but show what was shown',
   expect(sockets.filter((path) => path.includes('terminal'))).toEqual([]);
 });
 
+test('the wheel scrolls the page over a program that has the whole screen and wants the mouse', async ({
+  page,
+  account,
+  site,
+}) => {
+  const lines = [
+    { version: 2, width: 80, height: 24, timestamp: Math.floor(Date.now() / 1000), by: 'ada from ::1' },
+    [0.1, 'o', '\u001b[?1049h\u001b[?1000;1006h\u001b[?1002hthe whole screen'],
+  ];
+  const cast = `${lines.map((line) => JSON.stringify(line)).join('\n')}\n`;
+  const server = await withRecordings(site, account, { [ID]: cast });
+  await page.setViewportSize({ width: 900, height: 400 });
+  await enter(page, account, `/servers/${server.id}/terminal?recording=${ID}`);
+  await expect(drawn(page)).toContainText('the whole screen');
+  const scrolled = () =>
+    page.evaluate(() => [...document.querySelectorAll('*')].reduce((sum, element) => sum + element.scrollTop, 0));
+  const before = await scrolled();
+
+  await drawn(page).hover({ force: true });
+  await page.mouse.wheel(0, -2000);
+  await page.mouse.wheel(0, 60);
+
+  await expect.poll(async () => (await scrolled()) !== before).toBe(true);
+});
+
 test('many recordings come in pages, the newest first', async ({ page, account, site }) => {
   const hour = 3_600_000;
   const casts = Array.from({ length: 23 }, (_, index) => castOf(`person-${index} from ::1`, Date.now() - index * hour));
