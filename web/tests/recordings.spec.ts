@@ -74,7 +74,10 @@ test('a terminal is recorded, listed, played to its end and downloaded', async (
     );
     return entry !== undefined;
   }, 'the recording is in the audit log');
-  expect(createHash('sha256').update(file).digest('hex')).toBe(entry?.detail.sha256);
+  const sha256 = createHash('sha256').update(file).digest('hex');
+  expect(sha256).toBe(entry?.detail.sha256);
+  await expect(page.getByText(sha256)).toBeVisible();
+  await expect(page.getByText(t.recordings.sameHash())).toBeVisible();
   // What is saved was read once, to be played.
   expect(await site.call<unknown[]>('GET', '/audit?action=terminal.replay', account.token)).toHaveLength(1);
 });
@@ -102,6 +105,9 @@ test('a recording is steered by keys, and does nothing but show what was shown',
   const rows = drawn(page).locator('> div');
   await expect(page.getByRole('heading', { name: t.recordings.titleBy({ by: 'ada from ::1' }) })).toBeVisible();
   await at('0 s');
+  // It was found without the end that an agent writes.
+  await expect(page.getByText(t.recordings.interruptedText())).toBeVisible();
+  await expect(player(page).locator('[aria-live]')).toHaveAttribute('aria-live', 'off');
   await expect(rows).toHaveCount(24);
   await expect(player(page)).toContainText(t.recordings.shortened());
 
@@ -155,6 +161,30 @@ test('a recording is steered by keys, and does nothing but show what was shown',
   await expect(player(page)).not.toContainText('a marker');
   await expect(page).not.toHaveTitle(/a title/);
   expect(sockets.filter((path) => path.includes('terminal'))).toEqual([]);
+});
+
+test('the wheel scrolls the page over a program that has the whole screen and wants the mouse', async ({
+  page,
+  account,
+  site,
+}) => {
+  const lines = [
+    { version: 2, width: 80, height: 24, timestamp: Math.floor(Date.now() / 1000), by: 'ada from ::1' },
+    [0.1, 'o', '\u001b[?1049h\u001b[?1000;1006h\u001b[?1002hthe whole screen'],
+  ];
+  const cast = `${lines.map((line) => JSON.stringify(line)).join('\n')}\n`;
+  const server = await withRecordings(site, account, { [ID]: cast });
+  await page.setViewportSize({ width: 900, height: 400 });
+  await enter(page, account, `/servers/${server.id}/terminal?recording=${ID}`);
+  await expect(drawn(page)).toContainText('the whole screen');
+  const scrolled = () =>
+    page.evaluate(() => [...document.querySelectorAll('*')].reduce((sum, element) => sum + element.scrollTop, 0));
+  await drawn(page).hover({ force: true });
+  const before = await scrolled();
+
+  await page.mouse.wheel(0, before > 0 ? -60 : 60);
+
+  await expect.poll(scrolled).not.toBe(before);
 });
 
 test('many recordings come in pages, the newest first', async ({ page, account, site }) => {

@@ -30,6 +30,15 @@ class Waiting extends Polled<ApprovalSummary[]> {
     super(read, () => Math.min(...Array.from(this.#periods, ({ ms }) => ms)));
   }
 
+  /** While nobody watches, nothing is kept: somebody else may sign in. */
+  override async load(): Promise<void> {
+    if (this.#periods.size > 0) await super.load();
+  }
+
+  override show(value: ApprovalSummary[], tookMs?: number): void {
+    if (this.#periods.size > 0) super.show(value, tookMs);
+  }
+
   /** Reads them every so many milliseconds, or more often where another part of the page asks for that. */
   watchEvery(ms: number): () => void {
     const period = { ms };
@@ -38,7 +47,6 @@ class Waiting extends Polled<ApprovalSummary[]> {
     return () => {
       this.#periods.delete(period);
       stop();
-      // Somebody else may sign in.
       if (this.#periods.size === 0) this.forget();
     };
   }

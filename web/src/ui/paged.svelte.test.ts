@@ -34,6 +34,21 @@ test('what is new between two pages makes nothing appear twice', async () => {
   expect(list.items).toEqual([5, 4, 3]);
 });
 
+test('what a page has twice appears once', async () => {
+  const list = listOf({ items: [5, 5, 4, 5, 4] });
+
+  await list.load();
+  expect(list.items).toEqual([5]);
+
+  await list.more();
+  expect(list.items).toEqual([5, 4]);
+  expect(list.hasMore).toBe(true);
+
+  await list.more();
+  expect(list.items).toEqual([5, 4]);
+  expect(list.hasMore).toBe(false);
+});
+
 test('a failure leaves what was there', async () => {
   const list = new Paged<number>(
     async (offset) => {
@@ -48,6 +63,29 @@ test('a failure leaves what was there', async () => {
 
   expect(list.items).toEqual([1]);
   expect(list.failure?.isPassing).toBe(true);
+});
+
+test('the page that could not be read is read again', async () => {
+  let isBroken = true;
+  const asked: number[] = [];
+  const list = new Paged<number>(
+    async (offset) => {
+      asked.push(offset);
+      if (offset > 0 && isBroken) throw new TypeError('network');
+      return { items: [2 - offset], total: 2 };
+    },
+    (item) => item,
+    1,
+  );
+  await list.load();
+  await list.more();
+  isBroken = false;
+
+  await list.retry();
+
+  expect(list.items).toEqual([2, 1]);
+  expect(list.failure).toBeNull();
+  expect(asked).toEqual([0, 1, 1]);
 });
 
 test('an effect that reads a list does not read it again because of its answer', async () => {

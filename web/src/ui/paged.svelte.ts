@@ -13,6 +13,9 @@ export class Paged<T> {
   readonly #read: (offset: number, limit: number) => Promise<Page<T>>;
   readonly #key: (item: T) => string | number;
   readonly #limit: number;
+  /** How many were read: of what comes twice, one is shown. */
+  #taken = $state(0);
+  #last: [offset: number, limit: number];
   #asked = 0;
 
   constructor(
@@ -23,16 +26,17 @@ export class Paged<T> {
     this.#read = read;
     this.#key = key;
     this.#limit = limit;
+    this.#last = [0, limit];
   }
 
   get hasMore(): boolean {
-    return this.items.length < this.total;
+    return this.#taken < this.total;
   }
 
   /** Reads it again, as much as is shown. An effect that does so does not depend on what is shown. */
   load(): Promise<void> {
-    const shown = untrack(() => this.items.length);
-    return this.#page(0, Math.min(500, Math.max(this.#limit, shown)));
+    const taken = untrack(() => this.#taken);
+    return this.#page(0, Math.min(500, Math.max(this.#limit, taken)));
   }
 
   /** Reads it again for another question: only its beginning. */
@@ -41,16 +45,23 @@ export class Paged<T> {
   }
 
   more(): Promise<void> {
-    return this.#page(this.items.length, this.#limit);
+    return this.#page(this.#taken, this.#limit);
+  }
+
+  /** Reads what could not be read: the page that was asked for last. */
+  retry(): Promise<void> {
+    return this.#page(...this.#last);
   }
 
   async #page(offset: number, limit: number): Promise<void> {
     const asked = ++this.#asked;
+    this.#last = [offset, limit];
     this.busy = true;
     try {
       const page = await this.#read(offset, limit);
       if (asked !== this.#asked) return;
-      this.items = offset === 0 ? page.items : this.#joined(page.items);
+      this.items = this.#joined(offset === 0 ? [] : this.items, page.items);
+      this.#taken = offset + page.items.length;
       this.total = page.total;
       this.failure = null;
       this.isKnown = true;
@@ -61,9 +72,13 @@ export class Paged<T> {
     }
   }
 
-  /** What is new since moves the rest on, so a page may begin with what is there already. */
-  #joined(items: T[]): T[] {
-    const known = new Set(this.items.map(this.#key));
-    return [...this.items, ...items.filter((item) => !known.has(this.#key(item)))];
+  /**
+   * What is new since moves the rest on, so a page may begin with what is there already. A list that an agent has made may have
+   * the same twice.
+   */
+  #joined(known: readonly T[], items: readonly T[]): T[] {
+    const byKey = new Map<string | number, T>();
+    for (const item of [...known, ...items]) if (!byKey.has(this.#key(item))) byKey.set(this.#key(item), item);
+    return [...byKey.values()];
   }
 }

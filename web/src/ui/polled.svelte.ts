@@ -3,8 +3,10 @@ import { failureOf, type Failure } from '../api/failure';
 
 /** Until something is known for the first time. */
 const FIRST_MS = 1_000;
-/** A service that is away is asked twice as seldom after each failure, but not more seldom than that. */
+/** While the service cannot be reached, the pause doubles after each failure, up to this. After a refusal it is this at once. */
 const MOST_MS = 15_000;
+/** What is not there, or not there any more, does not come back: there is nothing to ask for again. */
+const FINAL = [404, 410, 422];
 
 /** What no socket carries: it is read again and again while somebody looks. */
 export class Polled<T> {
@@ -52,7 +54,9 @@ export class Polled<T> {
       this.#isAsking = false;
       this.failure = failureOf(error);
       this.#failures += 1;
-      if (this.failure.isPassing) this.#later(this.value === null ? FIRST_MS : this.#pause(this.value, 0));
+      if (FINAL.includes(this.failure.status)) return;
+      const pause = this.value === null ? FIRST_MS : this.#pause(this.value, 0);
+      this.#later(pause === null || this.failure.isPassing ? pause : Math.max(pause, MOST_MS));
     }
   }
 

@@ -93,6 +93,30 @@ it('keeps what it has when it cannot be read, and asks more and more seldom', as
   stop();
 });
 
+it('asks on after a refusal, as seldom as it asks at all', async () => {
+  let asked = 0;
+  let answer: () => number = () => 7;
+  const shown = new Polled(
+    async () => {
+      asked += 1;
+      return answer();
+    },
+    () => 1_000,
+  );
+  const stop = shown.watch();
+  await vi.advanceTimersByTimeAsync(0);
+
+  answer = () => {
+    throw new Failure(403, 'forbidden', 'Not now.');
+  };
+  await vi.advanceTimersByTimeAsync(15_000);
+  expect([asked, shown.failure?.status]).toEqual([2, 403]);
+  answer = () => 8;
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect([asked, shown.value, shown.failure]).toEqual([3, 8, null]);
+  stop();
+});
+
 it('shows what a change has brought, and not the older answer that was on its way', async () => {
   let answer: (value: string) => void = () => undefined;
   const shown = new Polled(

@@ -1,6 +1,6 @@
 // Recordings of terminals as an agent keeps them.
 
-/** A recorded session with a long pause, a change of size, colours, and what an emulator must not do for a recording. */
+/** A recorded terminal with a long pause, a change of size, colours, and what an emulator must not do for a recording. */
 export function castOf(by: string, startedAt: number): string {
   const events: [number, 'o' | 'r' | 'i' | 'm', string][] = [
     [0.4, 'o', '\u001b]0;a title\u0007\u001b]52;c;c3RvbGVu\u0007\u001b[32mada@web\u001b[0m:\u001b[34m~\u001b[0m$ '],

@@ -6,7 +6,7 @@ import { Polled } from '../../ui/polled.svelte';
 import { kept } from './results';
 
 const LOOK_MS = 1_000;
-/** Of large batches the answer itself takes time: they are asked for so many times more seldom than that. */
+/** The answer for a large batch takes time: the pause until the next request is so many times as long. */
 const REST = 4;
 const MOST_MS = 15_000;
 

@@ -9,6 +9,7 @@ import { live, type Message, type Socket } from '../../../live/socket.svelte';
 import { proofFor } from '../../../api/client';
 import { sentence } from '../../../api/failure';
 import { reasonOf, type Reason } from '../../../signing/refusals';
+import { boundRepeats } from './bounds';
 import { Intake, Typing } from './flow';
 import { sent, withControl, type ScreenKey } from './keys';
 
@@ -47,6 +48,7 @@ export class Shell {
       minimumContrastRatio: 4.5,
       macOptionIsMeta: true,
     });
+    boundRepeats(this.terminal);
     this.terminal.loadAddon(this.#fit);
     this.terminal.attachCustomKeyEventHandler((event) => this.#key(event));
     this.terminal.onData((text) => this.type(text));

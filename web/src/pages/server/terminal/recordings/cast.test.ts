@@ -22,6 +22,32 @@ describe('the first line of a recording', () => {
     expect([found?.startedAt, found?.by]).toEqual([null, null]);
   });
 
+  it('has no time where that is no date', () => {
+    const startedAt = (timestamp: string) =>
+      parseCast(`{"version":2,"width":80,"height":24,"timestamp":${timestamp}}`)?.startedAt;
+
+    expect(startedAt('-1')).toBe(-1000);
+    for (const timestamp of ['8.64e12', '8.6399e12', '-8.65e12', '1e300', '1e999'])
+      expect(startedAt(timestamp)).toBeNull();
+  });
+
+  it('names who opened the terminal without control characters, and not at any length', () => {
+    const by = (text: string) => parseCast(JSON.stringify({ version: 2, width: 80, height: 24, by: text }))?.by;
+
+    expect(by('a\u0000d\u001b[0ma\u202e from\n ::1\u2028')).toBe('ad[0ma from ::1');
+    expect(by(' \u0007\n')).toBeNull();
+    expect(by('x'.repeat(1_000_000))).toBe('x'.repeat(200));
+    expect(by('👩'.repeat(300))).toBe('👩'.repeat(200));
+  });
+
+  it('has a size that a page can show', () => {
+    const size = (width: number, height: number) => parseCast(JSON.stringify({ version: 2, width, height }))?.size;
+
+    expect(size(1000, 1000)).toEqual({ columns: 1000, rows: 100 });
+    expect(size(100, 1000)).toEqual({ columns: 100, rows: 1000 });
+    expect(size(2, 1000)).toEqual({ columns: 10, rows: 1000 });
+  });
+
   it('is refused where it is another one', () => {
     for (const line of [
       '',
@@ -72,6 +98,23 @@ describe('the events of a recording', () => {
     expect(found?.unreadable).toBe(broken.length + sizes.length);
   });
 
+  it('are none where the time is that of no terminal', () => {
+    const found = cast('[1e13,"o","late"]', '[320000000,"r","80x24"]', '[315360000,"o","ten years"]');
+
+    expect(found?.events.map((event) => event.seconds)).toEqual([315_360_000]);
+    expect(found?.unreadable).toBe(2);
+  });
+
+  it('have no size that a page cannot show', () => {
+    const found = cast('[1,"r","9x24"]', '[2,"r","1000x1000"]', '[3,"r","10x1000"]');
+
+    expect(found?.events).toEqual([
+      { seconds: 2, size: { columns: 1000, rows: 100 } },
+      { seconds: 3, size: { columns: 10, rows: 1000 } },
+    ]);
+    expect(found?.unreadable).toBe(0);
+  });
+
   it('have times that never go back', () => {
     const found = cast('[-3,"o","a"]', '[2,"o","b"]', '[1,"o","c"]', '[3,"o","d"]');
 
@@ -83,11 +126,14 @@ describe('the events of a recording', () => {
   });
 });
 
-it('the sizes of a recording are each there once', () => {
+it('the highest sizes of a recording are each there once', () => {
   const found = cast('[1,"r","132x43"]', '[2,"o","x"]', '[3,"r","100x30"]', '[4,"r","132x43"]');
 
   expect(found && sizesOf(found)).toEqual([
-    { columns: 100, rows: 30 },
     { columns: 132, rows: 43 },
+    { columns: 100, rows: 30 },
   ]);
+
+  const many = cast(...Array.from({ length: 500 }, (_, index) => `[1,"r","20x${(index % 50) + 1}"]`));
+  expect(many && sizesOf(many).map((size) => size.rows)).toEqual([50, 49, 48, 47, 46, 45, 44, 43]);
 });

@@ -77,14 +77,53 @@ describe('the screen of a recording', () => {
 
   it('draws much in pieces, and leaves those out that are not wanted any more', () => {
     const page = sheet();
-    const drawing = new Drawing(cast(...Array.from({ length: 6 }, () => output('x'.repeat(100_000)))), page);
+    const drawing = new Drawing(cast(...Array.from({ length: 6 }, () => output('x'.repeat(20_000)))), page);
 
     drawing.show(6);
     drawing.show(5);
     drawing.show(1);
     page.drawn();
 
-    expect(page.done).toEqual(['to 80', '200000 characters', 'reset', 'to 80', '100000 characters']);
+    expect(page.done).toEqual(['to 80', '32768 characters', 'reset', 'to 80', '20000 characters']);
+  });
+
+  it('draws one long output in pieces, all of it', () => {
+    const page = sheet();
+    const drawing = new Drawing(cast(output('a'), output('x'.repeat(70_000)), resized(132), output('b')), page);
+
+    drawing.show(4);
+    for (let count = 0; count < 3; count += 1) page.drawn();
+
+    expect(page.done).toEqual(['to 80', '32768 characters', '32768 characters', '4465 characters', 'to 132', 'b']);
+  });
+
+  it('begins again where a long output that is half there is not wanted any more', () => {
+    const page = sheet();
+    const drawing = new Drawing(cast(output('a'), output('x'.repeat(70_000))), page);
+    drawing.show(2);
+
+    drawing.show(1);
+    page.drawn();
+
+    expect(page.done.slice(1)).toEqual(['32768 characters', 'reset', 'to 80', 'a']);
+  });
+
+  it('draws on after what the emulator has refused', () => {
+    const page = sheet();
+    let isBroken = true;
+    const drawing = new Drawing(cast(output('a'), output('b')), {
+      ...page,
+      write(text, drawn) {
+        if (isBroken) throw new Error('too much');
+        page.write(text, drawn);
+      },
+    });
+
+    expect(() => drawing.show(1)).toThrow('too much');
+    isBroken = false;
+    drawing.show(2);
+
+    expect(page.done).toEqual(['to 80', 'b']);
   });
 
   it('draws nothing more when it has been left', () => {

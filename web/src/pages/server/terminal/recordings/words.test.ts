@@ -22,6 +22,7 @@ it('says at the end that it is the end', () => {
 
 it('says who opened a terminal in the language of the reader', async () => {
   expect([opener('ada from ::1'), opener('somebody')]).toEqual(['ada from ::1', 'somebody']);
+  expect(opener(`ada\u202e\n from ::1`)).toBe('ada from ::1');
   speak('de', 'de-DE');
   await translated();
   expect(opener('ada from ::1')).toBe('ada (::1)');

@@ -1,6 +1,7 @@
 // How the time of a player is written.
 import * as texts from '#messages/recordings';
 import * as m from '#messages/units';
+import { plainName } from './cast';
 
 /** A time to the second, with all its parts: `0 s`, `1 min 3 s`, `2 h 0 min 5 s`. */
 export function playTime(seconds: number): string {
@@ -20,6 +21,7 @@ export function played(position: number, duration: number): [position: string, d
 
 /** Who opened a terminal, and from which address, as the agent wrote it down: `ada from ::1`. */
 export function opener(by: string): string {
-  const [, name, address] = /^(.+) from (\S+)$/.exec(by) ?? [];
-  return name && address ? texts.from({ name, address }) : by;
+  const plain = plainName(by);
+  const [, name, address] = /^(.+) from (\S+)$/.exec(plain) ?? [];
+  return name && address ? texts.from({ name, address }) : plain;
 }
