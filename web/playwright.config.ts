@@ -1,4 +1,5 @@
 import { defineConfig } from '@playwright/test';
+import { CHROMIUM } from './tests/support/chromium.ts';
 import { inFirefox } from './tests/support/firefox.ts';
 
 export default defineConfig({
@@ -26,7 +27,7 @@ export default defineConfig({
       name: 'chromium',
       use: {
         launchOptions: {
-          executablePath: process.env.SIGNALBOX_CHROMIUM ?? '/usr/bin/chromium',
+          executablePath: CHROMIUM,
           args: [
             '--no-sandbox',
             '--disable-gpu',

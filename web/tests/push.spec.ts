@@ -4,6 +4,7 @@
 import { createECDH } from 'node:crypto';
 import type { BrowserContext, Page } from '@playwright/test';
 import type { Account, Site } from './support/site.ts';
+import { WHOLE_CHROMIUM } from './support/chromium.ts';
 import { enter, expect, expectAccessible, navigation, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
@@ -11,7 +12,8 @@ import * as t from './support/texts.ts';
 // that came before it has noticed: one in ten tests had none.
 test.use({
   launchOptions: async ({ launchOptions }, use) => {
-    await use({ ...launchOptions, args: [...(launchOptions.args ?? []), '--disable-features=SystemNotifications'] });
+    const args = [...(launchOptions.args ?? []), '--disable-features=SystemNotifications'];
+    await use({ ...launchOptions, executablePath: WHOLE_CHROMIUM, args });
   },
 });
 
