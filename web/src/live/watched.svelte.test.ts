@@ -5,7 +5,8 @@ import { Watched } from './watched.svelte';
 
 it('what depends on a value follows it, however often it is set in between', () => {
   const watched = new Watched(1);
-  const [seen, doubled]: number[][] = [[], []];
+  const seen: number[] = [];
+  const doubled: number[] = [];
   const end = $effect.root(() => {
     const double = $derived(watched.value * 2);
     $effect(() => void seen.push(watched.value));
@@ -23,7 +24,7 @@ it('what depends on a value follows it, however often it is set in between', () 
   end();
 });
 
-it('who reads it again only after a while gets the newest', () => {
+it('a value that is read again only after a while is the newest', () => {
   const watched = new Watched('a');
   let isOpen = $state(true);
   const seen: string[] = [];

@@ -4,10 +4,10 @@
  */
 export class Watched<T> {
   #value: T;
-  /** Whether an effect or a derived value has read it since it last told of a change. */
+  /** Whether an effect or a derived value has read it since it last reported a change. */
   #isRead = false;
   #changes = 0;
-  #told = $state(0);
+  #reported = $state(0);
 
   constructor(value: T) {
     this.#value = value;
@@ -16,7 +16,7 @@ export class Watched<T> {
   get value(): T {
     if ($effect.tracking()) {
       this.#isRead = true;
-      void this.#told;
+      void this.#reported;
     }
     return this.#value;
   }
@@ -26,6 +26,6 @@ export class Watched<T> {
     this.#value = value;
     if (!this.#isRead) return;
     this.#isRead = false;
-    this.#told = this.#changes += 1;
+    this.#reported = this.#changes += 1;
   }
 }
