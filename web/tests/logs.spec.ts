@@ -332,6 +332,28 @@ test('lines over time: keys select a time, which alone is shown then', async ({ 
   await expect(page.getByText(t.liveLog.lines({ count: 30 }), { exact: true })).toBeVisible();
 });
 
+test('lines over time: the bar under the pointer stays there while lines come', async ({ page, control, site }) => {
+  const at = (minute: number) => `2026-11-24T03:${String(minute).padStart(2, '0')}:00Z INFO minute ${minute}.`;
+  const file = await follow(page, control, site, ...Array.from({ length: 30 }, (_, minute) => at(minute)));
+  const bars = page.getByRole('slider', { name: t.log.histogram() });
+  await expect(page.locator('.histogram')).toContainText(/3:(29|30)/);
+  const box = await bars.boundingBox();
+  if (!box) throw new Error('there are no bars');
+  const x = box.x + box.width / 4;
+  await page.mouse.move(x, box.y + box.height / 2);
+  const pointed = bars.locator('rect.pointed');
+  const told = await bars.getAttribute('aria-valuetext');
+  const placed = await pointed.boundingBox();
+
+  appendFileSync(file, Array.from({ length: 30 }, (_, minute) => `${at(minute + 30)}\n`).join(''));
+
+  // The same place is another time by now.
+  await expect(linesOf(page)).toContainText('minute 59.');
+  await expect(bars).not.toHaveAttribute('aria-valuetext', told ?? '');
+  const now = await pointed.boundingBox();
+  expect(now?.x).toBeCloseTo(placed?.x ?? 0, -1);
+});
+
 test('a log is found in the list by some of its name, by keys alone', async ({ page, control, site }) => {
   const name = site.unique(`picked-${process.pid}`);
   await control.docker.run(name, 'echo from the picked one');

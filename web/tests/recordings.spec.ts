@@ -163,6 +163,60 @@ test('a recording is steered by keys, and does nothing but show what was shown',
   expect(sockets.filter((path) => path.includes('terminal'))).toEqual([]);
 });
 
+test('what is selected elsewhere is copied, not what is selected in a recording', async ({
+  page,
+  context,
+  account,
+  site,
+}) => {
+  const server = await withRecordings(site, account, { [ID]: castOf('ada from ::1', Date.now()) });
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.emulateMedia({ reducedMotion: 'reduce' });
+  await enter(page, account, `/servers/${server.id}/terminal?recording=${ID}`);
+  await player(page).getByRole('slider').press('End');
+  const copied = async () => {
+    await page.keyboard.press('Control+C');
+    return page.evaluate(() => navigator.clipboard.readText());
+  };
+  await drawn(page)
+    .getByText('last words')
+    .dblclick({ force: true, position: { x: 4, y: 4 } });
+  expect(await copied()).toBe('last');
+
+  // A field has a selection of its own, and so has the page.
+  await page.keyboard.press('Control+K');
+  await page.getByRole('combobox').fill('written here');
+  await page.keyboard.press('Control+A');
+  expect(await copied()).toBe('written here');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Escape');
+  await expect(page.getByRole('combobox')).toBeHidden();
+  const heading = page.getByRole('heading', { name: t.recordings.titleBy({ by: 'ada from ::1' }) });
+  await heading.evaluate((element) => getSelection()?.selectAllChildren(element));
+  expect(await copied()).toBe(t.recordings.titleBy({ by: 'ada from ::1' }));
+
+  await heading.evaluate(() => getSelection()?.removeAllRanges());
+  expect(await copied()).toBe('last');
+});
+
+test('a file whose hash the list does not have is shown with a warning', async ({ page, account, site }) => {
+  const server = await withRecordings(site, account, { [ID]: castOf('ada from ::1', Date.now()) });
+  await page.route(
+    (url) => url.pathname.endsWith('/recordings'),
+    async (route) => {
+      const response = await route.fetch();
+      const listed = (await response.json()) as { sha256: string }[];
+      await route.fulfill({ response, json: listed.map((one) => ({ ...one, sha256: '0'.repeat(64) })) });
+    },
+  );
+
+  await enter(page, account, `/servers/${server.id}/terminal?recording=${ID}`);
+
+  await expect(page.getByText(t.recordings.otherHash())).toBeVisible();
+  await expect(page.getByText(t.recordings.sameHash())).toBeHidden();
+  await expect(player(page)).toBeVisible();
+});
+
 test('the wheel scrolls the page over a program that has the whole screen and wants the mouse', async ({
   page,
   account,

@@ -49,6 +49,36 @@ test('a command runs on many servers at once, with what it came to on each', asy
   await expect(page.getByText('File exists')).toBeVisible();
 });
 
+test('a server that goes while it is picked is left out, and runs with the others when it is back', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const [here, gone] = [await site.server(account, 'alpha'), await site.server(account, 'beta')];
+  await site.agent(account, here, '--commands', 'on');
+  const agent = await site.agent(account, gone, '--commands', 'on');
+  await page.goto('/run');
+  const servers = page.getByRole('region', { name: t.run.serversTitle() });
+  for (const name of ['alpha', 'beta']) await servers.getByRole('checkbox', { name }).check();
+  await page.getByRole('textbox', { name: t.run.command() }).fill('uptime');
+  await expect(page.getByRole('button', { name: t.run.runOn({ count: 2 }) })).toBeEnabled();
+
+  await agent.end('SIGTERM');
+
+  await expect(page.getByText(t.run.leftOut({ count: 1 }))).toBeVisible();
+  await expect(page.getByRole('button', { name: t.run.runOn({ count: 1 }) })).toBeEnabled();
+
+  await site.agent(account, gone, '--commands', 'on');
+
+  await expect(page.getByText(t.run.leftOut({ count: 1 }))).toBeHidden();
+  await page.getByRole('button', { name: t.run.runOn({ count: 2 }) }).click();
+  await page
+    .getByRole('dialog')
+    .getByRole('button', { name: t.run.runOn({ count: 2 }) })
+    .click();
+  await expect(page.getByText(t.run.doneOf({ done: 2, total: 2 }))).toBeVisible();
+});
+
 test('where no agent runs commands, nothing can be picked and it is said why', async ({
   signedIn: page,
   account,

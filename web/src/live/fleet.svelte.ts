@@ -7,6 +7,7 @@ import { failureOf, type Failure } from '../api/failure';
 import type { Server, ServerStatus } from '../api/types';
 import { clock } from './clock.svelte';
 import { Pace } from './freshness';
+import { Watched } from './watched.svelte';
 import { live, type Message, type Options, type Socket } from './socket.svelte';
 
 /** The newest of a server, as `/ws/fleet` tells it. */
@@ -40,7 +41,7 @@ const COMPARED_MS = 5_000;
 /** A server and its newest reading. */
 export class Row {
   server = $state.raw() as Server;
-  reading = $state.raw<Reading | null>(null);
+  #reading = new Watched<Reading | null>(null);
   /** For itself, so that what counts and sorts servers does not look at each reading. */
   status = $state() as ServerStatus;
   #pace = new Pace();
@@ -56,6 +57,10 @@ export class Row {
 
   get id(): string {
     return this.server.id;
+  }
+
+  get reading(): Reading | null {
+    return this.#reading.value;
   }
 
   get lastSeenAt(): string | null {
@@ -86,14 +91,14 @@ export class Row {
 
   /** Takes the newest from the service, whose clock is `skewMs` behind this page's. */
   take(reading: Reading, receivedAt: number, skewMs: number): void {
-    const before = this.reading?.timestamp ?? null;
+    const before = this.#reading.value?.timestamp ?? null;
     if (reading.timestamp !== null && reading.timestamp !== before) {
       const at = (this.sampledAt = Date.parse(reading.timestamp));
       this.#pace.add(at);
       // What comes while we listen was measured just now. Only of the first one the age is reckoned, with three clocks.
       this.#measuredAt = before ? receivedAt : Math.min(receivedAt, at - this.clockOffsetMs + skewMs);
     }
-    this.reading = reading;
+    this.#reading.value = reading;
     this.status = reading.status;
     for (const look of this.#followers) look();
   }

@@ -16,6 +16,8 @@ const REMEMBERED = 3;
 export class Pace {
   #gaps: number[] = [];
   #last: number | null = null;
+  /** Null until two samples were seen. */
+  intervalMs: number | null = null;
 
   /** Takes the time of a sample, in milliseconds. */
   add(at: number): void {
@@ -24,11 +26,7 @@ export class Pace {
     if (gap <= 0) return;
     this.#gaps.push(Math.min(gap, LONGEST_MS));
     if (this.#gaps.length > REMEMBERED) this.#gaps.shift();
-  }
-
-  /** Null until two samples were seen. */
-  get intervalMs(): number | null {
-    return this.#gaps.length ? Math.min(...this.#gaps) : null;
+    this.intervalMs = Math.min(...this.#gaps);
   }
 
   /** From which age on a reading is old. */

@@ -4,6 +4,7 @@ import { alerts } from './alerts.svelte';
 import { clock } from './clock.svelte';
 import { fleet, type Reading, type Row } from './fleet.svelte';
 import { Turn } from './turns';
+import { Watched } from './watched.svelte';
 
 /** Numbers that change faster are not read where many stand side by side. Most agents measure less often anyway. */
 const READ_MS = 2_000;
@@ -14,18 +15,18 @@ const PRINT_MS = 4_000;
  * What is shown of a row. Out of sight it stands still, so hundreds of servers cost what a windowful costs. Made while a component
  * is, with which it ends.
  *
- * Each number is a state of its own, set when its turn comes. Derived from the reading of the row it would be computed again with
+ * Each number is set for itself when its turn comes, and costs nothing where it is not shown. Derived from the reading of the row it would be computed again with
  * each message, and everything that shows it be asked whether it has changed: that took most of the time of an update.
  */
 export class Shown {
   readonly row: Row;
   #isSeen = $state(false);
   /** Shares of a whole, without digits behind the point. */
-  #cpu = $state<number | null>(null);
-  #memory = $state<number | null>(null);
-  #disk = $state<number | null>(null);
+  #cpu = new Watched<number | null>(null);
+  #memory = new Watched<number | null>(null);
+  #disk = new Watched<number | null>(null);
   /** For small print: it may be a moment older. */
-  #print = $state.raw<Reading | null>(null);
+  #print = new Watched<Reading | null>(null);
   #reading: Reading | null = null;
   readonly #turn: Turn<Reading>;
   readonly #printTurn = new Turn<Reading>(PRINT_MS);
@@ -50,19 +51,19 @@ export class Shown {
   }
 
   get cpu(): number | null {
-    return this.#cpu;
+    return this.#cpu.value;
   }
 
   get memory(): number | null {
-    return this.#memory;
+    return this.#memory.value;
   }
 
   get disk(): number | null {
-    return this.#disk;
+    return this.#disk.value;
   }
 
   get print(): Reading | null {
-    return this.#print;
+    return this.#print.value;
   }
 
   #look(): void {
@@ -73,11 +74,11 @@ export class Shown {
     const reading = this.#turn.take(this.row.reading, isLast, now);
     if (reading !== this.#reading) {
       this.#reading = reading;
-      this.#cpu = whole(reading?.cpu_percent);
-      this.#memory = whole(reading?.memory_percent);
-      this.#disk = whole(reading?.disk_percent);
+      this.#cpu.value = whole(reading?.cpu_percent);
+      this.#memory.value = whole(reading?.memory_percent);
+      this.#disk.value = whole(reading?.disk_percent);
     }
-    this.#print = this.#printTurn.take(reading, isLast, now);
+    this.#print.value = this.#printTurn.take(reading, isLast, now);
   }
 
   // The clock moves these two: that a reading makes them young is seen within a second.

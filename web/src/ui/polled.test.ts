@@ -63,57 +63,52 @@ it('is read no more when it stays as it is', async () => {
   expect(asked).toBe(2);
 });
 
-it('keeps what it has when it cannot be read, and asks more and more seldom', async () => {
-  let asked = 0;
-  let answer: () => number = () => 7;
+/** What is watched and has been read once; `answer` says what the next reading gives. */
+async function watched(first: () => number) {
+  const source = { asked: 0, answer: first };
   const shown = new Polled(
     async () => {
-      asked += 1;
-      return answer();
+      source.asked += 1;
+      return source.answer();
     },
     () => 1_000,
   );
   const stop = shown.watch();
   await vi.advanceTimersByTimeAsync(0);
+  return { source, shown, stop };
+}
 
-  answer = () => {
+it('keeps what it has when it cannot be read, and asks more and more seldom', async () => {
+  const { source, shown, stop } = await watched(() => 7);
+
+  source.answer = () => {
     throw Failure.unreachable();
   };
   await vi.advanceTimersByTimeAsync(7_000);
-  expect([asked, shown.value, shown.failure?.code]).toEqual([4, 7, 'unreachable']);
-  answer = () => 8;
+  expect([source.asked, shown.value, shown.failure?.code]).toEqual([4, 7, 'unreachable']);
+  source.answer = () => 8;
   await vi.advanceTimersByTimeAsync(8_000);
-  expect([asked, shown.value, shown.failure]).toEqual([5, 8, null]);
+  expect([source.asked, shown.value, shown.failure]).toEqual([5, 8, null]);
 
-  answer = () => {
+  source.answer = () => {
     throw new Failure(404, 'not_found', 'Gone.');
   };
   await vi.advanceTimersByTimeAsync(60_000);
-  expect(asked).toBe(6);
+  expect(source.asked).toBe(6);
   stop();
 });
 
 it('asks on after a refusal, as seldom as it asks at all', async () => {
-  let asked = 0;
-  let answer: () => number = () => 7;
-  const shown = new Polled(
-    async () => {
-      asked += 1;
-      return answer();
-    },
-    () => 1_000,
-  );
-  const stop = shown.watch();
-  await vi.advanceTimersByTimeAsync(0);
+  const { source, shown, stop } = await watched(() => 7);
 
-  answer = () => {
+  source.answer = () => {
     throw new Failure(403, 'forbidden', 'Not now.');
   };
   await vi.advanceTimersByTimeAsync(15_000);
-  expect([asked, shown.failure?.status]).toEqual([2, 403]);
-  answer = () => 8;
+  expect([source.asked, shown.failure?.status]).toEqual([2, 403]);
+  source.answer = () => 8;
   await vi.advanceTimersByTimeAsync(1_000);
-  expect([asked, shown.value, shown.failure]).toEqual([3, 8, null]);
+  expect([source.asked, shown.value, shown.failure]).toEqual([3, 8, null]);
   stop();
 });
 

@@ -109,12 +109,15 @@ const LEAST_POINTS = 12;
 export class Stack {
   #points: { at: number; in: number; out: number }[] = [];
 
-  add(at: number, incoming: number, outgoing: number): void {
+  /** Returns whether a new point begins with it: the course then moves. */
+  add(at: number, incoming: number, outgoing: number): boolean {
     const slot = Math.floor(at / POINT_MS);
     const last = this.#points.at(-1);
-    if (last && last.at >= slot) Object.assign(last, { in: incoming, out: outgoing });
-    else this.#points.push({ at: slot, in: incoming, out: outgoing });
+    const isNew = !last || last.at < slot;
+    if (isNew) this.#points.push({ at: slot, in: incoming, out: outgoing });
+    else Object.assign(last, { in: incoming, out: outgoing });
     while ((this.#points[0]?.at ?? slot) <= slot - POINTS) this.#points.shift();
+    return isNew;
   }
 
   get length(): number {
