@@ -69,7 +69,8 @@ use others::Wiring;
 const DRAIN: Duration = Duration::from_secs(4);
 const LEAST_DRAIN: Duration = Duration::from_secs(1);
 
-/// How long sockets may take to send their close frames.
+/// How long sockets may take to send their close frames: as long as they wait for the peer's ([`crate::ws::handover`]), so that a peer
+/// that does not answer delays the stop by no more.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 /// How long the waiting samples may take to be written at the end.

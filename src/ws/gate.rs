@@ -27,10 +27,10 @@ const MAX_FRAGMENTS: usize = 256;
 const MAX_AHEAD: usize = 32 * 1024;
 
 /// RFC 6455, 5.5.
-const MAX_CONTROL_PAYLOAD: u64 = 125;
+const MAX_CONTROL_PAYLOAD: u8 = 125;
 
-/// The opcode of a close frame.
-const CLOSE: u8 = 8;
+/// The first byte of a close frame, which is one frame.
+const CLOSE: u8 = 0x88;
 
 /// How a peer broke the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,7 +160,7 @@ impl<S> Gate<S> {
     fn check(&self, header: Header) -> Result<(), Violation> {
         let is_control = header.opcode & 0x08 != 0;
         if is_control {
-            let sound = header.is_final && header.payload <= MAX_CONTROL_PAYLOAD;
+            let sound = header.is_final && header.payload <= u64::from(MAX_CONTROL_PAYLOAD);
             return if sound { Ok(()) } else { Err(Violation::Malformed) };
         }
         let limit = self.control.0.max_message.load(Ordering::Relaxed) as u64;
@@ -170,9 +170,6 @@ impl<S> Gate<S> {
 
     /// Adds a data frame to its message.
     fn count(&mut self, header: Header) {
-        if header.opcode == CLOSE {
-            self.control.0.has_said_close.store(true, Ordering::Relaxed);
-        }
         if header.opcode & 0x08 != 0 {
             return;
         }
@@ -243,6 +240,9 @@ impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Gate<S> {
             Some(chunk) => {
                 let chunk = chunk?;
                 self.control.0.heartbeat.beat();
+                if ends_with_close(&chunk) {
+                    self.control.0.has_said_close.store(true, Ordering::Relaxed);
+                }
                 self.buffer.extend_from_slice(&chunk);
             }
             None => self.is_over = true,
@@ -260,6 +260,15 @@ impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Gate<S> {
         }
         Poll::Pending
     }
+}
+
+/// Whether what a peer sent ends with a close frame, after which it sends nothing more. One that arrives in pieces is not seen.
+pub fn ends_with_close(bytes: &[u8]) -> bool {
+    (0..=MAX_CONTROL_PAYLOAD).any(|payload| {
+        // A header of two bytes and a mask of four come before the payload.
+        let begins = bytes.len().checked_sub(6 + usize::from(payload));
+        begins.is_some_and(|at| bytes.get(at..at + 2) == Some(&[CLOSE, 0x80 | payload][..]))
+    })
 }
 
 /// Reads a frame's header (RFC 6455, 5.2), or returns `None` while it is incomplete.
@@ -313,16 +322,29 @@ mod tests {
     }
 
     #[test]
-    fn a_close_frame_is_noted() {
+    fn a_close_frame_is_noted_before_its_turn() {
         let control = GateControl::new(100, Arc::default());
-        let frame = |opcode: u8| Ok(Bytes::copy_from_slice(&[0x80 | opcode, 0x80, 0, 0, 0, 0]));
-        let mut gate = Gate::new(futures_util::stream::iter([frame(9), frame(CLOSE)]), control.clone());
+        let frame = |first: u8| Ok(Bytes::copy_from_slice(&[first, 0x80, 0, 0, 0, 0]));
+        let mut gate = Gate::new(futures_util::stream::iter([frame(0x89), frame(CLOSE)]), control.clone());
         let mut next = || Pin::new(&mut gate).poll_next(&mut Context::from_waker(std::task::Waker::noop()));
 
         assert!(next().is_ready() && next().is_pending());
         assert!(!control.has_said_close());
-        assert!(next().is_ready());
+        control.pause();
+        assert!(next().is_pending());
         assert!(control.has_said_close());
+    }
+
+    #[test]
+    fn a_close_frame_is_found_at_the_end_alone() {
+        let close = |payload: u8| [&[CLOSE, 0x80 | payload][..], &[7; 4], &vec![1; usize::from(payload)]].concat();
+
+        for payload in [0, 2, 125] {
+            assert!(ends_with_close(&close(payload)));
+            assert!(ends_with_close(&[&[0x8a, 0x80, 0, 0, 0, 0][..], &close(payload)].concat()));
+            assert!(!ends_with_close(&[&close(payload)[..], &[0]].concat()));
+        }
+        assert!(!ends_with_close(&[]) && !ends_with_close(&[0x81, 0x80, 0, 0, 0, 0]));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use futures_util::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::gate::GateControl;
+use super::gate::{GateControl, ends_with_close};
 use crate::shares::Connection;
 use crate::state::{OpenSocket, Sockets};
 
@@ -102,9 +102,14 @@ impl Wire {
         Pin::new(&mut *self.0.stream.borrow_mut()).poll_shutdown(cx)
     }
 
-    /// Resolves when the peer has sent something or hung up.
-    fn poll_heard(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.poll_read(cx).map(|_| ())
+    /// Resolves when the peer has sent a close frame or hung up.
+    fn poll_answered(&self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match ready!(self.poll_read(cx)) {
+                Ok(unread) if !unread.is_empty() && !ends_with_close(&unread) => {}
+                Ok(_) | Err(_) => return Poll::Ready(()),
+            }
+        }
     }
 
     /// Resolves when the peer has hung up.
@@ -283,7 +288,7 @@ impl Socket {
             return tracing::debug!("a socket's peer did not read the last messages");
         }
         if !self.gate.has_said_close() {
-            _ = tokio::time::timeout(REPLY, poll_fn(|cx| self.wire.poll_heard(cx))).await;
+            _ = tokio::time::timeout(REPLY, poll_fn(|cx| self.wire.poll_answered(cx))).await;
         }
         // The shutdown comes before the peer's, which waits for ours once both have sent a close frame (RFC 6455, 7.1.1).
         _ = poll_fn(|cx| self.wire.poll_shutdown(cx)).await;
@@ -360,7 +365,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_connection_ends_once_the_peer_has_said_something_after_the_last_words() {
+    async fn a_connection_ends_once_the_peer_has_answered_the_last_words() {
         let (loan, mut peer) = connected().await;
         let actor = Some(BoxBody::new("the end"));
         let socket =
@@ -371,10 +376,12 @@ mod tests {
         let mut last_words = [0; 7];
         peer.read_exact(&mut last_words).await.unwrap();
         let is_open = peer.try_read(&mut [0; 1]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
-        peer.write_all(b"a close frame").await.unwrap();
+        peer.write_all(b"what was on its way").await.unwrap();
+        let waits_on = poll_fn(|cx| Poll::Ready(run.as_mut().poll(cx).is_pending())).await;
+        peer.write_all(&[0x88, 0x80, 0, 0, 0, 0]).await.unwrap();
         let hears_the_end = async move { peer.read(&mut [0; 1]).await.unwrap() };
 
-        assert!(waits && is_open);
+        assert!(waits && is_open && waits_on);
         assert_eq!(tokio::join!(run, hears_the_end).1, 0);
     }
 
