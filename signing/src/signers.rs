@@ -57,6 +57,8 @@ pub enum SignersError {
 pub enum LineFault {
     #[error("a line needs principals, a type of key and a key")]
     Incomplete,
+    #[error("a line has a control character")]
+    ControlCharacter,
     #[error("the quotes are not closed")]
     OpenQuotes,
     #[error("`{0}` is no name: patterns are not supported, because signers are counted by name")]
@@ -221,6 +223,7 @@ mod tests {
         let cases = [
             ("ada".to_owned(), LineFault::Incomplete),
             ("ada ssh-ed25519".to_owned(), LineFault::Incomplete),
+            (format!("a\u{1b}[2Jda {ED25519}"), LineFault::ControlCharacter),
             (format!("\"ada {ED25519}"), LineFault::OpenQuotes),
             (format!("*@example.org {ED25519}"), LineFault::Pattern("*@example.org".to_owned())),
             (format!("ada,!eve {ED25519}"), LineFault::Pattern("!eve".to_owned())),

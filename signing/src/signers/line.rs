@@ -56,6 +56,10 @@ pub fn parse(line: &str) -> Result<Option<Signer>, LineFault> {
     if line.is_empty() || line.starts_with('#') {
         return Ok(None);
     }
+    // What shows the line is often a terminal.
+    if line.contains(|character: char| character.is_control() && character != '\t') {
+        return Err(LineFault::ControlCharacter);
+    }
     let (principals, rest) = word(line)?;
     let principals = principals.replace('"', "");
     if let Some(name) = principals.split(',').find(|name| name.is_empty() || name.contains(['*', '?', '!'])) {
