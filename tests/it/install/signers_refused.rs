@@ -128,7 +128,7 @@ async fn a_list_with_one_bad_line_installs_none() {
         ("200 OK", format!("{good}ben {ben}x\n"), "the list at 127.0.0.2 cannot be used: line 4: the key"),
         ("200 OK", format!("{good}{ben}\n"), "line 4 of the list at 127.0.0.2 says not whose key it is"),
         ("200 OK", format!("{good}<html>\u{1b}[31m</html>\n"), "line 4 of the list at 127.0.0.2 is no public key"),
-        ("200 OK", format!("{good}ben no\u{1b}[31mpty {ben}\n"), "line 4: unknown option `no[31mpty`"),
+        ("200 OK", format!("{good}ben no\u{1b}[31mpty {ben}\n"), "line 4: a line has a control character"),
         ("200 OK", String::new(), "the list at 127.0.0.2 names no signer"),
         ("200 OK", "# nobody\n\n".to_owned(), "the list at 127.0.0.2 names no signer"),
         ("200 OK", format!("{good}{}", " ".repeat(1 << 20)), "the list at 127.0.0.2 is longer than 1 MiB"),
