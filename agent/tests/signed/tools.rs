@@ -90,18 +90,19 @@ async fn check_signers_lists_fingerprints_and_refuses_what_the_agent_would_refus
         (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
     };
 
-    let list = format!("# duty\nada {ada}\nben,b\u{1b}[31m {ben}\nada sk-webauthn {passkey} Box.example.org touch\n");
+    let list = format!("# duty\nada {ada}\nben,b\u{202e} {ben}\nada sk-webauthn {passkey} Box.example.org touch\n");
     let (code, said) = check(list.as_bytes()).await;
     assert_eq!(code, Some(0), "{said}");
     let (first, second) = (host.keygen.fingerprint(&ada), host.keygen.fingerprint(&ben));
     let expected = format!(
-        "ada ssh-ed25519 {first}\nben,b\\u{{1b}}[31m ecdsa-sha2-nistp256 {second}\nada passkey for box.example.org SHA256:"
+        "ada ssh-ed25519 {first}\nben,b\\u{{202e}} ecdsa-sha2-nistp256 {second}\nada passkey for box.example.org SHA256:"
     );
     assert!(said.starts_with(&expected) && said.lines().count() == 3, "{said}");
 
     let for_git = format!("ada namespaces=\"git\" {ada}\n");
     for (text, expected) in [
         (format!("ada {ada}\nben x{ben}\n").as_bytes(), "signers: line 2: unknown option `xecdsa"),
+        (b"ada\x1b[2J ssh-ed25519 AAAA", "signers: line 1: a line has a control character"),
         (for_git.as_bytes(), "signers names nobody whose signatures count"),
         (b"", "signers names nobody whose signatures count"),
         (b"ada \xff", "signers: invalid utf-8"),
