@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{Scene, Token};
 use crate::support::alerts::{Alarms, Probe, Threshold};
 use crate::support::dashboard::{Dashboard, Pass};
-use crate::support::{text_of, uuid_of};
+use crate::support::{eventually, text_of, uuid_of};
 
 impl Token<'_> {
     async fn open(&self, path: &str) -> Result<Dashboard, u16> {
@@ -84,17 +84,24 @@ async fn a_socket_ends_when_its_token_expires() {
 async fn a_socket_continues_with_a_new_token_of_the_same_account_and_its_scope() {
     let scene = Scene::start().await;
     let all = scene.token(json!({"scope": {"all": true}})).await;
-    let narrow = scene.token(json!({"scope": {"server_ids": [scene.db]}})).await;
+    let of_db = json!({"scope": {"server_ids": [scene.db]}});
+    let (narrow, other) = (scene.token(of_db.clone()).await, scene.token(of_db).await);
     let mut db = all.open(&format!("/ws/metrics/{}", scene.db)).await.unwrap();
     let mut web = all.open(&format!("/ws/metrics/{}", scene.web)).await.unwrap();
-    let message = json!({"type": "auth", "token": narrow.text});
 
     db.expect("status").await;
-    db.send(message.clone()).await;
+    db.send(json!({"type": "auth", "token": narrow.text})).await;
     web.expect("status").await;
-    web.send(message).await;
+    web.send(json!({"type": "auth", "token": other.text})).await;
 
     web.expect_close(4404).await;
+    // Of two sockets none knows what the other has read: without this, the first token may end before its socket has another.
+    eventually("the first socket has its new token", async || {
+        let listed = scene.listed().await;
+        let token = listed.as_array().unwrap().iter().find(|token| uuid_of(&token["id"]) == narrow.id).unwrap();
+        (!token["last_used_at"].is_null()).then_some(())
+    })
+    .await;
     all.revoke().await;
     let (_probe, _) = scene.probe(scene.db).await;
     assert_eq!(db.expect("status").await, json!({"status": "online"}));
