@@ -1,5 +1,7 @@
 //! `/enrolments`: tokens with which machines make themselves servers ([`super::enrol`]).
 
+mod plain_policy;
+
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use paperclip::actix::web::{Resource, delete, get, post};
 use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
@@ -55,7 +57,10 @@ text_field!(
                 "a policy that asks for signatures does not come from the service: put it on the machine before install.sh runs"
                     .to_owned(),
             ),
-            Ok(_) => Ok(text),
+            Ok(_) => match plain_policy::fault_of(&text) {
+                Some(detail) => refused(detail),
+                None => Ok(text),
+            },
         }
     },
     json!({ "type": "string", "minLength": 1, "maxLength": MAX_POLICY, "pattern": PROSE, "example": "commands = \"on\"\n" })
@@ -90,7 +95,7 @@ pub struct EnrolmentIn {
     /// What others may do to each server, at most 20.
     #[deserr(default)]
     grants: Option<Vec<EnrolmentGrantIn>>,
-    /// The policy file that install.sh writes on a machine that has none. It must not ask for signatures.
+    /// The policy file that install.sh writes on a machine that has none: one line for each key, and nothing about signatures.
     #[deserr(default)]
     policy: Option<AgentPolicy>,
     /// When the token stops working: at most in 90 days. Defaults to 7 days from now.

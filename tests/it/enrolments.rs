@@ -74,7 +74,7 @@ impl Scene {
 #[actix_web::test]
 async fn the_token_is_shown_at_the_creation_and_never_again() {
     let scene = Scene::start().await;
-    let policy = "commands = \"on\" # all of them\n\tlog_paths = [\"/var/log/\\u0041\"]\nlogs = \"on\"\n";
+    let policy = "commands = \"on\" # all of them\n\tlog_paths = [\"/var/log/nginx\"]\nlogs = \"on\"\n";
     let body = json!({
         "name": "rack 4", "uses": 3, "tags": ["web", "production"], "policy": policy, "networks": ["10.1.2.3/8"],
     });
@@ -180,6 +180,29 @@ async fn all_faults_come_in_one_answer() {
     let grant = json!({"subject": {"username": "somebody"}, "role": "viewer"});
     with("grants", many(21, grant)).expect_faults(422, &too_many("grants")).await;
     assert_eq!(scene.read("/enrolments").await, json!([]));
+}
+
+/// Policies that the service and install.sh take, and those that both refuse: `install::enrol` reads the same list.
+pub fn policies() -> Value {
+    serde_json::from_str(include_str!("enrolments/policies.json")).unwrap()
+}
+
+#[actix_web::test]
+async fn a_policy_that_install_sh_would_refuse_is_refused_with_its_line() {
+    let scene = Scene::start().await;
+    let policies = policies();
+    let body = |policy: &Value| json!({"name": "x", "uses": 1, "policy": policy});
+
+    for policy in policies["accepted"].as_array().unwrap() {
+        assert_eq!(scene.create(body(policy)).expect(201).await["policy"], *policy);
+    }
+    for case in policies["refused"].as_array().unwrap() {
+        let fault = [("body", "policy", "value_error.policy")];
+        let refused = scene.create(body(&case["policy"])).expect_faults(422, &fault).await;
+        let said = refused["detail"][0]["msg"].as_str().unwrap();
+        assert!(said.contains(case["says"].as_str().unwrap()), "{case}: {said}");
+        assert!(case["line"].is_null() || said.starts_with(&format!("line {}: ", case["line"])), "{case}: {said}");
+    }
 }
 
 #[actix_web::test]
