@@ -44,6 +44,9 @@ pub struct Model {
     pub error_code: Option<String>,
     #[sea_orm(column_type = "Text", nullable)]
     pub error_detail: Option<String>,
+    /// Why a signature did not suffice, where that is the error.
+    #[sea_orm(column_type = "Text", nullable)]
+    pub error_reason: Option<String>,
     pub created_at: Millis,
     pub started_at: Option<Millis>,
     pub finished_at: Option<Millis>,

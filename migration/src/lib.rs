@@ -42,6 +42,7 @@ mod m20261128_000028_tokens;
 mod m20261128_000029_approvals;
 mod m20261128_000030_schedules;
 mod m20261128_000031_enrolments;
+mod m20261128_000034_refusal_reasons;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -84,6 +85,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261128_000029_approvals::Migration),
             Box::new(m20261128_000030_schedules::Migration),
             Box::new(m20261128_000031_enrolments::Migration),
+            Box::new(m20261128_000034_refusal_reasons::Migration),
         ]
     }
 }

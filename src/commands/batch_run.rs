@@ -368,6 +368,7 @@ fn right_ended(row: &Command, at: Timestamp) -> CommandEnd {
         output: None,
         output_parts: None,
         error: Some(error),
+        error_reason: None,
         at,
     }
 }

@@ -154,7 +154,10 @@ impl Job {
             exit_code: row.exit_code,
             duration_ms: row.duration_ms.and_then(|millis| u64::try_from(millis).ok()),
             is_truncated: row.is_truncated,
-            error: error.map(|code| RequestError::new(code, row.error_detail.as_deref().unwrap_or_default())),
+            error: error.map(|code| RequestError {
+                reason: row.error_reason.clone(),
+                ..RequestError::new(code, row.error_detail.as_deref().unwrap_or_default())
+            }),
             at: row.finished_at.map_or_else(Timestamp::now, Timestamp::from),
         };
         let output = {
@@ -244,6 +247,7 @@ impl Job {
             is_truncated: end.is_truncated || output.is_cut(),
             output: output_parts.is_some().then(|| stored.text.into_bytes()),
             output_parts,
+            error_reason: end.error.as_ref().and_then(|error| error.reason.clone()),
             error: end.error.map(|error| (error.code, error.detail)),
             at: end.at,
         })

@@ -47,6 +47,7 @@ impl NewJob {
             output_parts: None,
             error_code: None,
             error_detail: None,
+            error_reason: None,
             created_at: now.into(),
             started_at: (status == JobStatus::Running).then_some(now.into()),
             finished_at: None,

@@ -130,6 +130,7 @@ impl From<CommandRow> for Command {
             output_parts: None,
             error_code: None,
             error_detail: None,
+            error_reason: None,
             created_at: row.created_at.into(),
             started_at: row.started_at.map(Into::into),
             finished_at: None,

@@ -259,6 +259,7 @@ fn ended(
         output_parts: serde_json::to_string(&parts).ok(),
         error_code: None,
         error_detail: None,
+        error_reason: None,
         created_at: at.into(),
         started_at: Some(at.into()),
         finished_at: Some(at.plus_millis(duration_ms).into()),

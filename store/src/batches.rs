@@ -39,6 +39,8 @@ pub struct BatchItem {
     pub error_code: Option<String>,
     /// Why it did not run, for people.
     pub error_detail: Option<String>,
+    /// Why a signature did not suffice, for programs.
+    pub error_reason: Option<String>,
     /// The first 4 KiB of its output.
     pub preview: Option<Vec<u8>>,
     /// When it was sent to the agent.
@@ -89,6 +91,7 @@ impl Store {
             command::Column::IsTruncated,
             command::Column::ErrorCode,
             command::Column::ErrorDetail,
+            command::Column::ErrorReason,
             command::Column::StartedAt,
             command::Column::FinishedAt,
         ];

@@ -110,6 +110,8 @@ pub struct CommandEnd {
     pub output_parts: Option<String>,
     /// Code and detail of the reason why it did not run.
     pub error: Option<(String, String)>,
+    /// Why a signature did not suffice, for programs.
+    pub error_reason: Option<String>,
     /// When the service learned of it.
     pub at: Timestamp,
 }
@@ -339,6 +341,7 @@ async fn finish(connection: &impl ConnectionTrait, end: &CommandEnd) -> Result<u
         .col_expr(command::Column::OutputParts, Expr::value(end.output_parts.clone()))
         .col_expr(command::Column::ErrorCode, Expr::value(error_code))
         .col_expr(command::Column::ErrorDetail, Expr::value(error_detail))
+        .col_expr(command::Column::ErrorReason, Expr::value(end.error_reason.as_deref()))
         .col_expr(command::Column::FinishedAt, Millis::from(end.at).into())
         .filter(command::Column::Id.eq(end.id))
         .filter(command::Column::ServerId.eq(end.server_id))

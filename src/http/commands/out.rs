@@ -4,6 +4,7 @@ use paperclip::actix::Apiv2Schema;
 use serde::Serialize;
 use serde_json::json;
 use signalbox_protocol::Timestamp;
+use signalbox_signing::Reason;
 
 use crate::commands::JobStatus;
 use crate::commands::job::{End, Job};
@@ -36,11 +37,21 @@ pub struct CommandErrorOut {
     /// An error code, such as `agent_refused` or `agent_offline`.
     code: String,
     detail: String,
+    /// With `agent_refused`, why a signature did not suffice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<ReasonOut>,
 }
 
+/// Why a signature did not suffice.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct ReasonOut(String);
+
+described!(ReasonOut, json!({ "type": "string", "enum": Reason::ALL.map(Reason::name) }));
+
 impl CommandErrorOut {
-    pub fn of(code: Option<String>, detail: Option<String>) -> Option<Self> {
-        code.map(|code| Self { code, detail: detail.unwrap_or_default() })
+    pub fn of(code: Option<String>, detail: Option<String>, reason: Option<String>) -> Option<Self> {
+        code.map(|code| Self { code, detail: detail.unwrap_or_default(), reason: reason.map(ReasonOut) })
     }
 }
 
@@ -118,7 +129,8 @@ impl CommandSummaryOut {
         self.exit_code = end.exit_code;
         self.duration_ms = end.duration_ms.map_or(0, |millis| i64::try_from(millis).unwrap_or(i64::MAX));
         self.truncated = end.is_truncated || is_cut;
-        self.error = end.error.map(|error| CommandErrorOut { code: error.code, detail: error.detail });
+        self.error =
+            end.error.and_then(|error| CommandErrorOut::of(Some(error.code), Some(error.detail), error.reason));
         self.finished_at = Some(TimeOut(end.at));
     }
 }
@@ -140,7 +152,7 @@ impl From<Command> for CommandSummaryOut {
             exit_code: row.exit_code,
             duration_ms: row.duration_ms.unwrap_or_else(so_far),
             truncated: row.is_truncated,
-            error: CommandErrorOut::of(row.error_code, row.error_detail),
+            error: CommandErrorOut::of(row.error_code, row.error_detail, row.error_reason),
             timeout_seconds: row.timeout_seconds,
             user_id: Id(row.user_id),
             username: row.username,

@@ -1,6 +1,7 @@
 //! `POST /commands`: which servers a batch is for, and how it is shown.
 
 use serde_json::{Value, json};
+use signalbox_protocol::agent::{AgentMessage, RequestError, Response};
 use uuid::Uuid;
 
 use crate::support::agent::FakeAgent;
@@ -242,4 +243,25 @@ async fn batches_are_listed_newest_first_without_their_results() {
     assert_eq!(commands, ["echo 1", "echo 0"]);
     assert!(!keys_of(&page[0]).contains(&"results"));
     assert_eq!(page[0]["username"], "owner");
+}
+
+#[actix_web::test]
+async fn why_a_signature_did_not_suffice_stands_at_each_server() {
+    let mut troop = Troop::of(2).await;
+    let batch = troop.start(json!({})).await;
+    let detail = "this agent runs what its operators have signed only";
+    for (agent, reason) in troop.agents.iter_mut().zip([Some("not_signed"), None]) {
+        let sent = agent.expect_execute().await;
+        let error = RequestError { reason: reason.map(str::to_owned), ..RequestError::new("agent_refused", detail) };
+        agent.send(&AgentMessage::Response(Response::new(sent.command_id, Err(error)))).await;
+    }
+
+    let ended = troop.finished(&batch).await;
+
+    let errors: Vec<&Value> = ended["results"].as_array().unwrap().iter().map(|result| &result["error"]).collect();
+    let signed = json!({"code": "agent_refused", "detail": detail, "reason": "not_signed"});
+    assert_eq!(errors, [&signed, &json!({"code": "agent_refused", "detail": detail})]);
+    let id = text_of(&ended["results"][0]["command_id"]);
+    let stored = troop.site.read(&format!("/commands/{}/{id}", troop.ids[0])).await;
+    assert_eq!(stored["error"], signed);
 }

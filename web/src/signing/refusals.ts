@@ -14,8 +14,8 @@ export const REASONS: Record<Reason, { title: () => string; help: () => string }
 };
 
 /**
- * What agents say, by reason: signing/src/verdict.rs, agent/src/signed/. Commands that ended and terminals have the sentence
- * alone. A test compares both.
+ * What agents say, by reason: signing/src/verdict.rs, agent/src/signed/. Terminals, and commands that ended before the service kept
+ * reasons, have the sentence alone. A test compares both.
  */
 export const SAID: Record<Reason, RegExp[]> = {
   not_signed: [
@@ -34,9 +34,12 @@ export const SAID: Record<Reason, RegExp[]> = {
   not_enough_approvals: [/signers have signed, who have to be different people/i],
 };
 
-/** The reason of a refusal, by its sentence; null where the agent refused for another one. */
-export function reasonOf(error: { code: string; detail: string } | null | undefined): Reason | null {
+/** The reason of a refusal; null where the agent refused for another one. */
+export function reasonOf(
+  error: { code: string; detail: string; reason?: Reason | null } | null | undefined,
+): Reason | null {
   if (error?.code !== 'agent_refused') return null;
+  if (error.reason) return error.reason;
   const found = Object.entries(SAID).find(([, patterns]) => patterns.some((pattern) => pattern.test(error.detail)));
   return found ? (found[0] as Reason) : null;
 }
