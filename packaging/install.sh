@@ -30,6 +30,10 @@ install.sh [OPTION VALUE]...
                           KEY        one such line, as in "ssh-ed25519 AAAA... ada@example.org"
                         A key needs the name of its owner: a comment of one word, or NAME= before WHO, as in
                         ada=https://github.com/ada.keys. To remove keys, edit /etc/signalbox-agent/allowed_signers.
+  --approvals N         how many different signers have to sign, 1 to 10 (1)
+  --allow LINE          a command that runs without a signature, without a shell; a word * is any one word;
+                        repeatable, in place of those of the policy: --allow 'systemctl restart nginx'
+  --record on|off       are terminals recorded, on this machine? (off)
   --processes on|off    may the agent tell which processes use the most? (on)
   --interval SECONDS    between two samples, 0.5 to 3600 (5)
   --ca-file FILE        trust the certificate authorities of this PEM file and no others
@@ -58,7 +62,7 @@ have() {
 
 parse() {
   key='' key_file='' token='' token_file='' asked_name='' url='' interval='' ca_file='' uninstall='' log_paths='' by_hand=''
-  signers=''
+  signers='' approvals='' allowed='' record=''
   processes='' commands='' docker='' logs='' terminal=''
   while [ $# -gt 0 ]; do
     case $1 in
@@ -77,6 +81,7 @@ parse() {
         exit 0
         ;;
       --key | --key-file | --commands | --docker | --logs | --log-path | --terminal | --processes) ;;
+      --approvals | --allow | --record) ;;
       --signers | --interval | --ca-file | --url | --enrol | --enrol-file | --name) ;;
       -*) die "there is no option ${1%%[!a-z-]*}; --help lists those that there are" ;;
       # It may be a key or a token, so it is not repeated.
@@ -86,7 +91,7 @@ parse() {
     take "$1" "$2"
     shift 2
   done
-  signed=$signers
+  signed=$signers$approvals$allowed
   if asks_for_signatures; then signed=1; fi
 }
 
@@ -103,6 +108,9 @@ take() {
     --logs) one_of "$1" "$2" off on && logs=$2 ;;
     --terminal) one_of "$1" "$2" off signed on && terminal=$2 ;;
     --signers) check_signers "$2" && signers="$signers$2$newline" ;;
+    --approvals) check_approvals "$2" && approvals=$2 ;;
+    --allow) check_allowed "$2" && allowed="$allowed${allowed:+, }\"$2\"" ;;
+    --record) one_of "$1" "$2" off on && record=$2 ;;
     --processes) one_of "$1" "$2" off on && processes=$2 ;;
     --log-path) check_path "$2" && log_paths="$log_paths${log_paths:+, }\"$2\"" ;;
     --interval) check_interval "$2" && interval=$2 ;;
@@ -113,7 +121,7 @@ take() {
   esac
   case $1:$2 in
     # The agent has no flags for these.
-    --signers:* | --commands:signed | --docker:signed | --terminal:signed) ;;
+    --signers:* | --approvals:* | --allow:* | --commands:signed | --docker:signed | --terminal:signed) ;;
     --key:* | --key-file:* | --ca-file:* | --url:* | --enrol:* | --enrol-file:* | --name:*) ;;
     *) by_hand="$by_hand $1 $2" ;;
   esac
@@ -134,6 +142,34 @@ check_path() {
     *[!A-Za-z0-9._/@:+,=~-]*) die "--log-path takes letters, digits and ._/@:+,=~- only; put other paths into $etc/policy.toml" ;;
     /*) ;;
     *) die "--log-path must be an absolute path" ;;
+  esac
+}
+
+# As many as the agent takes.
+check_approvals() {
+  case $1 in
+    [1-9] | 10) return 0 ;;
+  esac
+  die "--approvals must be a number from 1 to 10"
+}
+
+# check_allowed LINE: what neither TOML nor sed reads as more than text, and the agent as words.
+check_allowed() {
+  case $1 in
+    *[!A-Za-z0-9\ ._/@:+,=%*~-]*) die "--allow takes letters, digits, blanks and ._/@:+,=%*~- only: there is no shell; put other commands into $etc/policy.toml" ;;
+    '' | ' '* | *' ') die "--allow takes a command, without a blank at its ends" ;;
+  esac
+  # The pattern is no list of files.
+  set -f
+  for word in $1; do
+    case $word in
+      '*') ;;
+      *'*'*) die "--allow: a * stands for one whole word, so it cannot be a part of $word" ;;
+    esac
+  done
+  set +f
+  case $1 in
+    '*'*) die "--allow names the program: a * in its place would run any" ;;
   esac
 }
 
@@ -844,8 +880,9 @@ END
       say 'containers are not shown: with Docker, commands and terminals could become root; --docker read allows it'
     fi
   fi
-  for name in processes commands docker logs terminal; do
+  for name in processes commands docker logs terminal record; do
     case $name in
+      record) chosen=$record ;;
       processes) chosen=$processes ;;
       commands) chosen=$commands ;;
       docker) chosen=$docker ;;
@@ -864,6 +901,12 @@ END
   docker=$(value_of "$policy" docker)
   docker=${docker:-read}
   demand_signatures
+  if [ "$(value_of "$policy" record)" = on ]; then
+    case ${terminal:-off} in
+      off) say 'terminals would be recorded, and none can be opened: --terminal allows it' ;;
+      *) say 'terminals are recorded, in /var/lib/signalbox-agent/recordings' ;;
+    esac
+  fi
   if [ "$docker" != off ] && runs_programs; then
     say 'anyone who can use the Docker socket can become root, and so can commands and terminals; --docker off prevents it'
   fi
@@ -913,12 +956,16 @@ demand_signatures() {
   if ! asks_for_signatures; then
     [ -z "$signers" ] ||
       die "--signers is for what has to be signed: use --commands signed, --terminal signed or --docker signed, too; no file was changed"
+    [ -z "$approvals$allowed" ] ||
+      die "--approvals and --allow are for what has to be signed: use --commands signed, too; no file was changed"
     for word in name signers approvals allow; do
       [ -z "$(value_of "$policy" "$word")" ] ||
         die "nothing would have to be signed, and the policy has $word: take name, signers, approvals and allow out of $etc/policy.toml first; no file was changed"
     done
     return 0
   fi
+  [ "$commands" = signed ] || [ -z "$allowed" ] ||
+    die "--allow is for commands that have to be signed: use --commands signed, too; no file was changed"
   [ "$commands" = signed ] || [ -z "$(value_of "$policy" allow)" ] ||
     die "the policy has allow, which needs commands = \"signed\": take it out of $etc/policy.toml first; no file was changed"
   if [ -n "$signers" ]; then
@@ -926,6 +973,9 @@ demand_signatures() {
   elif [ -z "$(value_of "$policy" signers)" ]; then
     die "nobody could sign: name those whose signatures count with --signers; no file was changed"
   fi
+  if [ -n "$approvals" ]; then put "$policy" approvals "approvals = $approvals"; fi
+  if [ -n "$allowed" ]; then put "$policy" allow "allow = [$allowed]"; fi
+  say_demands
   case $commands:$terminal in
     on:* | *:on) say 'what is "on" needs no signature, so the signatures protect nothing' ;;
     [[]* | *:[[]*) say 'what people in a list ask for needs no signature, and the service says who asks: the signatures protect nothing' ;;
@@ -943,6 +993,18 @@ demand_signatures() {
     put "$policy" name "name = \"$signed_name\""
   fi
   say "those who sign call this server $(value_of "$policy" name)"
+}
+
+# say_demands: how many have to sign, and what needs no signature.
+say_demands() {
+  many=$(value_of "$policy" approvals)
+  case ${many:-1} in
+    1) [ -z "$approvals" ] || say 'one signature is enough' ;;
+    *) say "$many different people have to sign" ;;
+  esac
+  # One that spans several lines is the administrator's own, who has written it.
+  without=$(sed -n 's/^[[:space:]]*allow[[:space:]]*=[[:space:]]*\[\(.*\)\].*/\1/p' "$policy" | tail -n 1)
+  if [ -n "$without" ]; then say "without a signature run: $without"; fi
 }
 
 # Whether the policy permits the service, some people or signers to run any command as the agent's user.

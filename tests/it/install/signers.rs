@@ -261,6 +261,41 @@ async fn a_second_run_adds_nothing_twice_and_keeps_what_is_there() {
     assert_eq!(machine.files(), []);
 }
 
+#[actix_web::test]
+async fn approvals_allowed_commands_and_recording_are_options_and_the_agent_reads_them() {
+    let (shop, machine, keygen) = (Shop::with_agent().await, Machine::new(), Keygen::new());
+    let [ada, ben] = ["ada", "ben"].map(|name| format!("{} {name}", public_key(&keygen, name)));
+    let arguments = ["--commands", "signed", "--terminal", "signed", "--signers", &ada, "--signers", &ben];
+    let more = ["--approvals", "2", "--allow", "systemctl restart nginx", "--allow=journalctl -n *", "--record", "on"];
+
+    let outcome = install(&shop, &machine, &[&arguments[..], &more].concat()).await;
+
+    let policy = machine.read(POLICY);
+    for line in [
+        "approvals = 2",
+        "allow = [\"systemctl restart nginx\", \"journalctl -n *\"]",
+        "record = \"on\"",
+        "terminal = \"signed\"",
+    ] {
+        assert_eq!(policy.lines().filter(|it| *it == line).count(), 1, "{line}: {policy}");
+    }
+    for note in [
+        "note: 2 different people have to sign\n",
+        "note: without a signature run: \"systemctl restart nginx\", \"journalctl -n *\"\n",
+        "note: terminals are recorded, in /var/lib/signalbox-agent/recordings\n",
+    ] {
+        assert!(outcome.stdout.contains(note), "{note}: {outcome:?}");
+    }
+
+    // Later, alone: each replaces its own line.
+    let outcome = install(&shop, &machine, &["--approvals", "1", "--allow", "uptime", "--record", "off"]).await;
+    assert!(outcome.stdout.contains("note: one signature is enough\n"), "{outcome:?}");
+    let policy = machine.read(POLICY);
+    let changed =
+        policy.lines().filter(|line| ["approvals = 1", "allow = [\"uptime\"]", "record = \"off\""].contains(line));
+    assert_eq!(changed.count(), 3, "{policy}");
+}
+
 /// What the machine's own administrator says counts; what the service says about signatures does not.
 #[actix_web::test]
 async fn an_enrolment_cannot_name_signers_and_the_command_line_can() {

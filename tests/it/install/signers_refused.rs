@@ -232,3 +232,36 @@ async fn a_policy_is_about_signatures_as_a_whole_or_not_at_all() {
     let outcome = install(&["--signers", &ada]).await;
     assert_refused(&outcome, "the policy names another file of signers, /etc/signalbox-agent/others");
 }
+
+#[actix_web::test]
+async fn demands_in_a_wrong_form_or_without_what_they_need_change_nothing() {
+    let (shop, keygen) = (Shop::with_agent().await, Keygen::new());
+    let ada = format!("{} ada", public_key(&keygen, "ada"));
+    let signed = ["--commands", "signed", "--signers", ada.as_str()];
+    let terminal = ["--terminal", "signed", "--signers", ada.as_str()];
+    let none: [&str; 0] = [];
+
+    for (before, more, named) in [
+        (&signed[..], ["--approvals", "0"], "--approvals must be a number from 1 to 10"),
+        (&signed, ["--approvals", "11"], "--approvals must be a number from 1 to 10"),
+        (&signed, ["--approvals", "2"], "names 1 people whose signatures count, and approvals = 2"),
+        (&none, ["--approvals", "1"], "--approvals and --allow are for what has to be signed"),
+        (&none, ["--allow", "uptime"], "--approvals and --allow are for what has to be signed"),
+        (&terminal, ["--allow", "uptime"], "--allow is for commands that have to be signed"),
+        (&signed, ["--allow", ""], "--allow takes a command"),
+        (&signed, ["--allow", " uptime"], "--allow takes a command"),
+        (&signed, ["--allow", "uptime | sh"], "there is no shell"),
+        (&signed, ["--allow", "echo \"x\""], "there is no shell"),
+        (&signed, ["--allow", "echo x\ncommands = on"], "there is no shell"),
+        (&signed, ["--allow", "* -n"], "--allow names the program"),
+        (&signed, ["--allow", "cat /var/log/*"], "a * stands for one whole word"),
+        (&signed, ["--record", "yes"], "--record must be one of: off on"),
+    ] {
+        let machine = Machine::new();
+        let arguments = [&["--key", KEY], before, &more[..]].concat();
+        let outcome = machine.install(&shop.url(), &arguments).await;
+
+        assert_refused(&outcome, named);
+        assert_eq!(machine.files(), [], "{more:?}");
+    }
+}
