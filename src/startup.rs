@@ -7,6 +7,7 @@ mod housekeeping;
 mod introduction;
 mod others;
 mod relief;
+mod schedule_alerts;
 mod sender;
 mod serving;
 mod sockets;

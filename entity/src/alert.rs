@@ -1,4 +1,4 @@
-//! Alerts that thresholds raised. Each keeps the terms of its threshold at that time.
+//! Alerts that thresholds or failed schedules raised. Each keeps the terms of its threshold at that time.
 
 use sea_orm::entity::prelude::*;
 
@@ -13,7 +13,7 @@ pub struct Model {
     pub owner_id: Uuid,
     #[sea_orm(indexed)]
     pub server_id: Uuid,
-    /// The threshold may be deleted by now.
+    /// The threshold, or the schedule where the metric type is `schedule`. It may be deleted by now.
     pub threshold_id: Uuid,
     /// The revision of the threshold.
     pub threshold_revision: i32,
@@ -24,7 +24,7 @@ pub struct Model {
     /// Only for `series`: the unit of the values; of a counter the unit of its rate.
     #[sea_orm(column_type = "Text", nullable)]
     pub unit: Option<String>,
-    /// The threshold's target; for a container rule the container.
+    /// The threshold's target; for a container rule the container, for a schedule its name.
     #[sea_orm(column_type = "Text", nullable)]
     pub target: Option<String>,
     /// Which disk, interface or sensor was the worst, where the threshold names none.

@@ -36,6 +36,9 @@ pub struct Model {
     #[sea_orm(column_type = "Text")]
     pub time_zone: String,
     pub is_enabled: bool,
+    /// How serious it is if a run fails.
+    #[sea_orm(column_type = "Text")]
+    pub severity: String,
     /// It is not due from then on.
     pub until_at: Option<Millis>,
     /// When it is due next; none if it never is again.

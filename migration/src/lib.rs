@@ -42,6 +42,7 @@ mod m20261128_000028_tokens;
 mod m20261128_000029_approvals;
 mod m20261128_000030_schedules;
 mod m20261128_000031_enrolments;
+mod m20261128_000033_schedule_alerts;
 mod m20261128_000034_refusal_reasons;
 
 /// Applies the migrations in order; run by the service at every start.
@@ -85,6 +86,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261128_000029_approvals::Migration),
             Box::new(m20261128_000030_schedules::Migration),
             Box::new(m20261128_000031_enrolments::Migration),
+            Box::new(m20261128_000033_schedule_alerts::Migration),
             Box::new(m20261128_000034_refusal_reasons::Migration),
         ]
     }

@@ -28,7 +28,7 @@ use crate::metrics::query::reader::Point;
 use crate::metrics::query::wanted::Selection;
 use crate::metrics::query::{History, HistoryError, Resolution, TimeRange};
 use crate::notify::Notifier;
-use crate::store::{Alert, AlertChange, AlertChanges, Store, StoreError, alert_view};
+use crate::store::{Alert, AlertAudience, AlertChange, AlertChanges, Silence, Store, StoreError, alert_view};
 
 /// The pause after a database error.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -85,7 +85,7 @@ pub(super) struct AlertWriter {
     batch_writer: BatchWriter<AlertChanges>,
     feeds: Feeds,
     history: History,
-    notifier: Notifier,
+    pub notifier: Notifier,
     access: Access,
     readers: Arc<Semaphore>,
 }
@@ -165,18 +165,25 @@ impl AlertWriter {
             let silences = self.store.silences_of(server.owner_id, self.patience.clock.now()).await?;
             for change in changes.iter_mut() {
                 if let AlertChange::Opened { alert, audience } = change {
-                    audience.viewers = self.access.viewers(server.owner_id, server.id, &audience.tags);
-                    let at = Timestamp::from(alert.triggered_at);
-                    let until = silence::held_until(silences.iter(), server.id, &audience.tags, at);
-                    // Ending a silence releases the alerts that wait for it, but not this one, which is not written yet.
-                    let look_at = until.map(|until| until.min(at.plus_millis(LOOK_AGAIN_MS)));
-                    (alert.is_silenced, alert.notify_at) = (until.is_some(), look_at.map(Into::into));
+                    *audience = self.prepare(alert, &silences, std::mem::take(&mut audience.tags));
                 }
             }
         }
         self.batch_writer
             .write(AlertChanges { server_id: server.id, fence: assignment.fence(), changes: changes.to_vec() })
             .await
+    }
+
+    /// Completes an alert that is about to be opened on a server with these tags: whether one of its owner's silences applies.
+    /// Returns whom it concerns.
+    pub fn prepare(&self, alert: &mut Alert, silences: &[Silence], tags: Vec<String>) -> AlertAudience {
+        let at = Timestamp::from(alert.triggered_at);
+        let until = silence::held_until(silences.iter(), alert.server_id, &tags, at);
+        // Ending a silence releases the alerts that wait for it, but not this one, which is not written yet.
+        let look_at = until.map(|until| until.min(at.plus_millis(LOOK_AGAIN_MS)));
+        (alert.is_silenced, alert.notify_at) = (until.is_some(), look_at.map(Into::into));
+        let viewers = self.access.viewers(alert.owner_id, alert.server_id, &tags);
+        AlertAudience { tags, viewers }
     }
 
     /// Publishes a changed alert to the dashboards of its server and of everybody who may see it.

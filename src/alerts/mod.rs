@@ -10,6 +10,7 @@
 //! - `evaluator`: the actor around them; `inbox`: its input queue; `alert_writer`: how it reads and writes
 //! - `assignment`: why this instance evaluates a server; `assigner`: which servers it evaluates;
 //!   `assigned_servers`: the same with several instances
+//! - `of_schedules`: the alerts of schedules, which no evaluator opens
 
 pub mod containers;
 pub mod measurement;
@@ -27,6 +28,7 @@ mod container_rules;
 mod evaluator;
 mod inbox;
 mod notes;
+mod of_schedules;
 mod patience;
 mod quiet;
 mod reboots;

@@ -61,6 +61,11 @@ pub fn recovered(what: &AlertSubject<'_>, lasted_ms: i64) -> String {
     cut(&format!("{} has recovered after {}", subject(what), span(lasted_ms)), MAX_CHARS)
 }
 
+/// Returns the line for a schedule that has failed; `what` says how.
+pub fn of_schedule(schedule: &str, server: &str, what: &str) -> String {
+    cut(&format!("schedule {} on {} {what}", name(schedule), name(server)), MAX_CHARS)
+}
+
 fn crossing(metric: MetricType, what: &AlertSubject<'_>, measured: &Measured<'_>) -> String {
     let with_unit = |value: f64| match measured.unit {
         Some(unit) => of_unit(unit, value),

@@ -5,8 +5,12 @@
 //! the right to each command is asked when it is sent.
 //!
 //! A run that is late is not started: at another time than people expect, it may do harm. It is counted, and told.
+//!
+//! What fails or is missed opens an alert on each server, which the next success there ends ([`Alarms`]).
 
 use std::collections::HashSet;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +20,7 @@ use signalbox_protocol::Timestamp;
 use signalbox_signing::Recurrence;
 use uuid::Uuid;
 
+use super::JobStatus;
 use super::batch::{BatchServer, Batches, NewBatch};
 use super::jobs::RunError;
 use crate::audit::{Actor, Entry, Outcome, action};
@@ -23,7 +28,10 @@ use crate::auth::access::{Access, Action, Right};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::periodic::every;
-use crate::store::{EndedRun, NewServerEvent, Occurrence, Once, Schedule, Store, StoreError};
+use crate::store::{
+    Alert, AlertAudience, EndedRun, FailedOn, NewServerEvent, Occurrence, Once, Schedule, ScheduleAlerts, Store,
+    StoreError,
+};
 
 /// How often to look for schedules that are due: how late a run begins at most, usually.
 const LOOK_EVERY: Duration = Duration::from_secs(4);
@@ -37,6 +45,9 @@ const MAX_MISSED: u32 = 50_000;
 /// The servers of one run.
 const MAX_SERVERS: usize = 10_000;
 
+/// The servers of one run on which alerts are opened, in one transaction: people who get so many need no more to act.
+const MAX_ALERTS: usize = 500;
+
 /// The kind of the events of servers on which a run failed.
 const FAILED_EVENT: &str = "schedule_failed";
 
@@ -47,6 +58,21 @@ struct Plan {
     /// Whether the time that is due now has just come.
     is_on_time: bool,
 }
+
+/// Makes alerts of failures. Implemented outside, because alerts are of the same layer.
+pub trait Alarms {
+    /// The alerts of servers on which a run failed, each with what happened there, and whose channels to notify.
+    fn raise<'a>(&'a self, schedule: &'a Schedule, failures: &'a [(Uuid, String)], at: Timestamp) -> Raising<'a>;
+
+    /// Publishes alerts that were opened or ended, and wakes what notifies people.
+    fn publish<'a>(&'a self, alerts: &'a [Alert]) -> Publishing<'a>;
+}
+
+/// The future of [`Alarms::raise`].
+pub type Raising<'a> = Pin<Box<dyn Future<Output = Result<Vec<(Alert, AlertAudience)>, StoreError>> + 'a>>;
+
+/// The future of [`Alarms::publish`].
+pub type Publishing<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// Starts what is due, and tells how it ended; cheap to clone.
 #[derive(Clone)]
@@ -65,46 +91,51 @@ pub fn next_after(recurrence: &Recurrence<Tz>, time: Timestamp, until: Option<Ti
 
 impl Schedules {
     /// Starts what is due, for as long as this instance runs.
-    pub async fn keep(&self) {
+    pub async fn keep(&self, alarms: &dyn Alarms) {
         every(LOOK_EVERY, async || {
-            if let Err(error) = self.look().await {
+            if let Err(error) = self.look(alarms).await {
                 tracing::warn!(%error, "schedules could not be checked, will try again");
             }
         })
         .await;
     }
 
-    async fn look(&self) -> Result<(), StoreError> {
+    async fn look(&self, alarms: &dyn Alarms) -> Result<(), StoreError> {
         // A clock that is in doubt may show a time that has not come: what ran then would not run again.
         if self.cluster.is_draining() || self.clock.doubt().is_some() {
             return Ok(());
         }
         let now = self.clock.now();
         for schedule in self.store.due_schedules(now).await? {
-            if let Err(error) = self.take(&schedule, now).await {
+            if let Err(error) = self.take(&schedule, now, alarms).await {
                 tracing::warn!(schedule.id = %schedule.id, %error, "a schedule could not run, will try again");
             }
         }
         for run in self.store.ended_runs().await? {
-            self.note(&run, now).await?;
+            self.note(&run, now, alarms).await?;
         }
+        alarms.publish(&self.store.settle_schedule_alerts(now).await?).await;
         Ok(())
     }
 
     /// Starts a schedule that is due, or counts it as missed.
-    async fn take(&self, schedule: &Schedule, now: Timestamp) -> Result<(), RunError> {
+    async fn take(&self, schedule: &Schedule, now: Timestamp, alarms: &dyn Alarms) -> Result<(), RunError> {
         let Some(plan) = plan(schedule, now) else { return Ok(()) };
-        let missed = missed_entry(schedule, &plan.occurrence);
+        let servers = self.servers(schedule).await?;
+        if let Some(missed_at) = plan.occurrence.missed_at {
+            self.miss(schedule, &plan, missed_at, &servers, alarms).await?;
+        }
         if !plan.is_on_time {
-            self.store.pass_schedule(plan.occurrence, None, missed.into_iter().collect(), Vec::new()).await?;
             return Ok(());
         }
+        // What was missed is noted: the schedule stands at the time that is due now.
+        let expected = plan.occurrence.due_at;
+        let occurrence = Occurrence { expected, missed: 0, missed_at: None, ..plan.occurrence };
         if self.store.is_schedule_running(schedule.id).await? {
-            return self.pass(schedule, &plan, "still_running", missed).await;
+            return self.pass(schedule, occurrence, "still_running", &servers, alarms).await;
         }
-        let servers = self.servers(schedule).await?;
         if servers.is_empty() {
-            return self.pass(schedule, &plan, "no_server", missed).await;
+            return self.pass(schedule, occurrence, "no_server", &servers, alarms).await;
         }
         let actor = Actor {
             user_id: Some(schedule.owner_id),
@@ -113,12 +144,12 @@ impl Schedules {
             address: String::new(),
             token: None,
         };
-        let detail = json!({ "name": schedule.name, "command": schedule.command, "due_at": plan.occurrence.due_at });
+        let detail = json!({ "name": schedule.name, "command": schedule.command, "due_at": occurrence.due_at });
         let entry = entry(action::SCHEDULE_RUN, schedule, actor.clone()).outcome(Outcome::Started).detail(detail);
         let new = NewBatch {
             owner_id: schedule.owner_id,
             actor,
-            servers,
+            servers: servers.clone(),
             command: schedule.command.clone(),
             stdin: None,
             signed: schedule.signed.as_deref().and_then(|text| serde_json::from_str(text).ok()),
@@ -126,31 +157,85 @@ impl Schedules {
             concurrency: u16::try_from(schedule.concurrency).unwrap_or(1),
             stop_on_failure: schedule.stop_on_failure,
         };
-        let entries = missed.clone().into_iter().chain([entry]).collect();
-        let once = Once::Occurrence(plan.occurrence);
-        match self.batches.start_once(Uuid::now_v7(), new, once, entries).await {
+        match self.batches.start_once(Uuid::now_v7(), new, Once::Occurrence(occurrence), vec![entry]).await {
             Ok(_) => Ok(()),
             Err(RunError::Store(StoreError::QuotaExceeded { .. })) => {
-                self.pass(schedule, &plan, "quota_exceeded", missed).await
+                self.pass(schedule, occurrence, "quota_exceeded", &servers, alarms).await
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Counts what was missed, and moves the schedule on: to the time that is due now, if that has just come.
+    async fn miss(
+        &self,
+        schedule: &Schedule,
+        plan: &Plan,
+        missed_at: Timestamp,
+        servers: &[BatchServer],
+        alarms: &dyn Alarms,
+    ) -> Result<(), StoreError> {
+        let Occurrence { due_at, next_at, missed, now, .. } = plan.occurrence;
+        let next_at = if plan.is_on_time { Some(due_at) } else { next_at };
+        let detail = json!({
+            "name": schedule.name, "command": schedule.command, "missed": missed, "missed_at": missed_at,
+        });
+        let entry = entry(action::SCHEDULE_MISS, schedule, Actor::service("")).detail(detail);
+        let what = format!("did not run: it was due at {missed_at}, when the service could not start it");
+        let alerts = self.alerts(schedule, self.all(schedule, servers, &what).await?, now, alarms).await?;
+        let occurrence = Occurrence { next_at, ..plan.occurrence };
+        alarms.publish(&self.store.pass_schedule(occurrence, None, vec![entry], alerts).await?).await;
+        Ok(())
     }
 
     /// Notes that a schedule is due and cannot run.
     async fn pass(
         &self,
         schedule: &Schedule,
-        plan: &Plan,
+        occurrence: Occurrence,
         outcome: &'static str,
-        missed: Option<Entry>,
+        servers: &[BatchServer],
+        alarms: &dyn Alarms,
     ) -> Result<(), RunError> {
-        let detail = json!({ "name": schedule.name, "command": schedule.command, "due_at": plan.occurrence.due_at });
+        let detail = json!({ "name": schedule.name, "command": schedule.command, "due_at": occurrence.due_at });
         let refused = entry(action::SCHEDULE_RUN, schedule, Actor::service(""));
         let refused = refused.outcome(Outcome::Failed(outcome.into())).detail(detail);
-        let entries = missed.into_iter().chain([refused]).collect();
-        self.store.pass_schedule(plan.occurrence, Some(outcome), entries, Vec::new()).await?;
+        let why =
+            if outcome == "still_running" { "the run before had not ended" } else { "too many batches were running" };
+        let failures = self.all(schedule, servers, &format!("did not run: {why}")).await?;
+        let alerts = self.alerts(schedule, failures, occurrence.now, alarms).await?;
+        let changed = self.store.pass_schedule(occurrence, Some(outcome), vec![refused], alerts).await?;
+        alarms.publish(&changed).await;
         Ok(())
+    }
+
+    /// The same failure on all of these servers on which the owner of the schedule may run commands.
+    async fn all(
+        &self,
+        schedule: &Schedule,
+        servers: &[BatchServer],
+        what: &str,
+    ) -> Result<Vec<(Uuid, String)>, StoreError> {
+        let mut failures = Vec::new();
+        for BatchServer { server_id, .. } in servers.iter().take(MAX_ALERTS) {
+            if self.access.may_still((schedule.owner_id, None), *server_id, Action::Use(Right::Commands)).await? {
+                failures.push((*server_id, what.to_owned()));
+            }
+        }
+        Ok(failures)
+    }
+
+    /// The alerts of a run that failed on these servers.
+    async fn alerts(
+        &self,
+        schedule: &Schedule,
+        mut failures: Vec<(Uuid, String)>,
+        at: Timestamp,
+        alarms: &dyn Alarms,
+    ) -> Result<ScheduleAlerts, StoreError> {
+        failures.truncate(MAX_ALERTS);
+        let failed = alarms.raise(schedule, &failures, at).await?;
+        Ok(ScheduleAlerts { schedule_id: schedule.id, at, failed, recovered: Vec::new() })
     }
 
     /// The servers of a run, as they are now: the named ones that exist, and those of the tag on which its owner may run
@@ -171,27 +256,48 @@ impl Schedules {
         Ok(servers)
     }
 
-    /// Notes how a run ended, with an event of each server on which it failed.
-    async fn note(&self, run: &EndedRun, now: Timestamp) -> Result<(), StoreError> {
+    /// Notes how a run ended, with an event and an alert of each server on which it failed.
+    async fn note(&self, run: &EndedRun, now: Timestamp, alarms: &dyn Alarms) -> Result<(), StoreError> {
         let EndedRun { schedule, due_at, batch_id, succeeded, failed } = run;
         let is_well = failed.is_empty();
-        let event = |(server_id, status): &(Uuid, String)| {
+        let event = |FailedOn { server_id, status, .. }: &FailedOn| {
             let detail = json!({
-                "schedule_id": schedule.id, "name": schedule.name, "batch_id": batch_id, "due_at": due_at, "status": status,
+                "schedule_id": schedule.id, "schedule_owner_id": schedule.owner_id, "username": schedule.username,
+                "name": schedule.name, "batch_id": batch_id, "due_at": due_at, "status": status,
             });
             NewServerEvent::new(*server_id, FAILED_EVENT, now, detail)
         };
         let events = failed.iter().map(event).collect();
         let detail = json!({
             "name": schedule.name, "batch_id": batch_id, "due_at": due_at,
-            "succeeded": succeeded, "failed": failed.len(),
+            "succeeded": succeeded.len(), "failed": failed.len(),
         });
         let outcome = if is_well { Outcome::Ok } else { Outcome::Failed("command_failed".into()) };
         let ended = entry(action::SCHEDULE_RUN, schedule, Actor::service("")).outcome(outcome).detail(detail);
         let outcome = if is_well { "succeeded" } else { "failed" };
-        self.store.end_run(run, outcome, vec![ended], events).await?;
+        let failures = failed.iter().filter_map(|failed| Some((failed.server_id, failure(failed)?))).collect();
+        let alerts = self.alerts(schedule, failures, now, alarms).await?;
+        let alerts = ScheduleAlerts { recovered: succeeded.clone(), ..alerts };
+        alarms.publish(&self.store.end_run(run, outcome, vec![ended], events, alerts).await?).await;
         Ok(())
     }
+}
+
+/// What an alert says about a server on which a run failed; none if somebody cancelled it there.
+fn failure(failed: &FailedOn) -> Option<String> {
+    let FailedOn { status, exit_code, error_code, .. } = failed;
+    Some(match (JobStatus::of(status), error_code.as_deref(), exit_code) {
+        (JobStatus::Cancelled, ..) => return None,
+        (_, Some("agent_offline"), _) => "did not run: its agent was not connected".to_owned(),
+        (_, Some("agent_refused"), _) => "did not run: the agent refused it".to_owned(),
+        (_, Some("forbidden"), _) => "did not run: whose schedule it is may not run commands there".to_owned(),
+        (JobStatus::Skipped, ..) => "did not run: it had failed on another server".to_owned(),
+        (JobStatus::TimedOut, ..) => "took too long and was ended".to_owned(),
+        (JobStatus::Lost, ..) => "was started, and how it ended is not known".to_owned(),
+        (_, Some(code), _) => format!("failed ({code})"),
+        (_, None, Some(code)) => format!("failed with exit code {code}"),
+        (_, None, None) => "failed".to_owned(),
+    })
 }
 
 /// What is to be done about a schedule now; none if it is not due.
@@ -229,14 +335,6 @@ fn occurrence(schedule_id: Uuid, expected: Timestamp, now: Timestamp) -> Occurre
     Occurrence { schedule_id, expected, due_at: expected, next_at: None, missed: 0, missed_at: None, now }
 }
 
-fn missed_entry(schedule: &Schedule, occurrence: &Occurrence) -> Option<Entry> {
-    let missed_at = occurrence.missed_at?;
-    let detail = json!({
-        "name": schedule.name, "command": schedule.command, "missed": occurrence.missed, "missed_at": missed_at,
-    });
-    Some(entry(action::SCHEDULE_MISS, schedule, Actor::service("")).detail(detail))
-}
-
 /// The servers that a schedule names.
 pub fn named(schedule: &Schedule) -> Vec<Uuid> {
     serde_json::from_str(&schedule.server_ids).unwrap_or_default()
@@ -271,6 +369,7 @@ mod tests {
             cron: "0 3 * * *".to_owned(),
             time_zone: "UTC".to_owned(),
             is_enabled: true,
+            severity: "warning".to_owned(),
             until_at: until.map(|until| at(until).into()),
             next_at: Some(at(next_at).into()),
             missed: 0,
@@ -318,6 +417,22 @@ mod tests {
         assert_eq!((plan_last.is_on_time, plan_last.occurrence.next_at), (true, None));
         assert_eq!((plan_after.is_on_time, plan_after.occurrence.next_at), (false, None));
         assert_eq!(plan_after.occurrence.missed, 1);
+    }
+
+    #[test]
+    fn an_alert_says_why_a_run_failed_and_none_is_about_one_that_somebody_cancelled() {
+        let says = |status: &str, exit_code, error_code: Option<&str>| {
+            let error_code = error_code.map(str::to_owned);
+            failure(&FailedOn { server_id: Uuid::nil(), status: status.to_owned(), exit_code, error_code })
+        };
+
+        assert_eq!(says("failed", Some(3), None).unwrap(), "failed with exit code 3");
+        assert_eq!(says("failed", None, Some("agent_refused")).unwrap(), "did not run: the agent refused it");
+        assert_eq!(says("failed", None, Some("agent_offline")).unwrap(), "did not run: its agent was not connected");
+        assert_eq!(says("failed", None, Some("agent_error")).unwrap(), "failed (agent_error)");
+        assert_eq!(says("timed_out", Some(124), None).unwrap(), "took too long and was ended");
+        assert_eq!(says("skipped", None, None).unwrap(), "did not run: it had failed on another server");
+        assert_eq!(says("cancelled", Some(130), None), None);
     }
 
     #[test]

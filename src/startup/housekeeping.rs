@@ -25,8 +25,8 @@ pub(super) fn keep(state: &State) {
     spawn(every(TIDY_EVERY, async move || jobs.tidy(kept_days).await));
     let approvals = state.jobs.approvals().clone();
     spawn(async move { approvals.keep().await });
-    let schedules = state.jobs.schedules().clone();
-    spawn(async move { schedules.keep().await });
+    let (schedules, alerts) = (state.jobs.schedules().clone(), state.alerts.clone());
+    spawn(async move { schedules.keep(&alerts).await });
     let (alerts, kept_days) = (state.alerts.clone(), state.config.alert_days);
     spawn(every(TIDY_EVERY, async move || alerts.tidy(kept_days).await));
     let notifier = state.notifier.clone();

@@ -8,6 +8,7 @@ use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, Quer
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+use super::schedule_alerts::SCHEDULE;
 use super::{Alert, Store, StoreError, Threshold};
 
 /// Which servers to read.
@@ -130,8 +131,13 @@ impl Store {
             RuleScope::Server(id) => Condition::all().add(alert::Column::ServerId.eq(id)),
             RuleScope::Servers(ids) => Condition::all().add(alert::Column::ServerId.is_in(ids.iter().copied())),
         };
-        let rows =
-            alert::Entity::find().filter(of_scope).filter(alert::Column::RearmedAt.is_null()).all(&self.read).await?;
+        let rows = alert::Entity::find()
+            .filter(of_scope)
+            .filter(alert::Column::RearmedAt.is_null())
+            // No evaluator opens or ends them.
+            .filter(alert::Column::MetricType.ne(SCHEDULE))
+            .all(&self.read)
+            .await?;
         let mut unsettled: HashMap<Uuid, Vec<Alert>> = HashMap::new();
         for row in rows {
             unsettled.entry(row.server_id).or_default().push(row);

@@ -205,7 +205,10 @@ impl Store {
     }
 }
 
-async fn make(connection: &impl ConnectionTrait, changes: &[AlertChange]) -> Result<Vec<Option<Alert>>, StoreError> {
+pub(super) async fn make(
+    connection: &impl ConnectionTrait,
+    changes: &[AlertChange],
+) -> Result<Vec<Option<Alert>>, StoreError> {
     let mut changed = Vec::with_capacity(changes.len());
     for change in changes {
         changed.push(match change {
@@ -225,7 +228,7 @@ async fn make(connection: &impl ConnectionTrait, changes: &[AlertChange]) -> Res
 }
 
 /// Locks alerts in order. SQLite has one writer and needs no locks.
-async fn lock(connection: &impl ConnectionTrait, ids: impl Iterator<Item = Uuid>) -> Result<(), StoreError> {
+pub(super) async fn lock(connection: &impl ConnectionTrait, ids: impl Iterator<Item = Uuid>) -> Result<(), StoreError> {
     let ids: Vec<Uuid> = ids.collect();
     // A single one is always in order.
     if ids.len() < 2 || connection.get_database_backend() != DatabaseBackend::Postgres {

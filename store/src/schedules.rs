@@ -6,16 +6,17 @@
 use entity::{Millis, command, command_batch, schedule, schedule_run};
 use sea_orm::sea_query::{Expr, ExprTrait, OnConflict};
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
-    QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, FromQueryResult, IntoActiveModel,
+    PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
 };
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::advisory_lock::lock_owner;
 use super::audit_log::record_in;
+use super::schedule_alerts::{ScheduleAlerts, change};
 use super::server_events::{NewServerEvent, hold, insert};
-use super::{Page, PageRequest, Schedule, ScheduleRun, Store, StoreError};
+use super::{Alert, Page, PageRequest, Schedule, ScheduleRun, Store, StoreError};
 use crate::audit::Entry;
 
 /// The schedules of one account: more than anybody looks through.
@@ -55,10 +56,23 @@ pub struct EndedRun {
     pub due_at: Timestamp,
     /// The batch.
     pub batch_id: Uuid,
-    /// On how many servers it succeeded.
-    pub succeeded: u64,
-    /// The servers on which it did not, with the status there.
-    pub failed: Vec<(Uuid, String)>,
+    /// The servers on which it succeeded.
+    pub succeeded: Vec<Uuid>,
+    /// How it ended on the others.
+    pub failed: Vec<FailedOn>,
+}
+
+/// A server on which a run did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq, FromQueryResult)]
+pub struct FailedOn {
+    /// The server.
+    pub server_id: Uuid,
+    /// The status of the command.
+    pub status: String,
+    /// Its exit code, if it ended.
+    pub exit_code: Option<i32>,
+    /// Why it did not run.
+    pub error_code: Option<String>,
 }
 
 impl Store {
@@ -161,28 +175,29 @@ impl Store {
     }
 
     /// Notes that a schedule was due and does not run: with an outcome for the time that is due now, or only because earlier
-    /// ones were missed. Returns whether nobody else has.
+    /// ones were missed. Returns the alerts that it opened: none if somebody else has noted it.
     pub async fn pass_schedule(
         &self,
         occurrence: Occurrence,
         outcome: Option<&'static str>,
         entries: Vec<Entry>,
-        events: Vec<NewServerEvent>,
-    ) -> Result<bool, StoreError> {
+        alerts: ScheduleAlerts,
+    ) -> Result<Vec<Alert>, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             if !advance(&transaction, occurrence).await? {
-                return Ok(false);
+                return Ok(Vec::new());
             }
             if let Some(outcome) = outcome {
                 note_run(&transaction, occurrence, None, Some(outcome)).await?;
             }
-            tell(&transaction, &events).await?;
+            let held = hold(&transaction, alerts.servers()).await?;
+            let changed = change(&transaction, &alerts, &held).await?;
             for entry in &entries {
                 record_in(&transaction, entry.clone()).await?;
             }
             transaction.commit().await?;
-            Ok(true)
+            Ok(changed)
         })
         .await
     }
@@ -202,28 +217,31 @@ impl Store {
         for run in open.all(&self.read).await? {
             let found = schedule::Entity::find_by_id(run.schedule_id).one(&self.read).await?;
             let (Some(schedule), Some(batch_id)) = (found, run.batch_id) else { continue };
-            let rows: Vec<(Uuid, String)> = command::Entity::find()
+            let rows: Vec<FailedOn> = command::Entity::find()
                 .select_only()
                 .columns([command::Column::ServerId, command::Column::Status])
+                .columns([command::Column::ExitCode, command::Column::ErrorCode])
                 .filter(command::Column::BatchId.eq(batch_id))
-                .into_tuple()
+                .into_model()
                 .all(&self.read)
                 .await?;
-            let (succeeded, failed): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(_, status)| status == "succeeded");
-            let succeeded = succeeded.len().try_into().unwrap_or(u64::MAX);
+            let (succeeded, failed): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.status == "succeeded");
+            let succeeded = succeeded.into_iter().map(|row| row.server_id).collect();
             ended.push(EndedRun { schedule, due_at: run.due_at.into(), batch_id, succeeded, failed });
         }
         Ok(ended)
     }
 
-    /// Notes how a run ended, with events of servers. Returns whether nobody else has.
+    /// Notes how a run ended, with events of servers, and opens and ends its alerts. Returns the alerts that it changed: none if
+    /// somebody else has noted it.
     pub async fn end_run(
         &self,
         run: &EndedRun,
         outcome: &'static str,
         entries: Vec<Entry>,
         events: Vec<NewServerEvent>,
-    ) -> Result<bool, StoreError> {
+        alerts: ScheduleAlerts,
+    ) -> Result<Vec<Alert>, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             let ended = schedule_run::Entity::update_many()
@@ -234,14 +252,18 @@ impl Store {
                 .exec(&transaction)
                 .await?;
             if ended.rows_affected == 0 {
-                return Ok(false);
+                return Ok(Vec::new());
             }
-            tell(&transaction, &events).await?;
+            let servers = events.iter().map(|event| event.server_id).chain(alerts.servers());
+            let held = hold(&transaction, servers).await?;
+            let events = events.iter().filter(|event| held.contains(&event.server_id)).cloned().collect();
+            insert(&transaction, events).await?;
+            let changed = change(&transaction, &alerts, &held).await?;
             for entry in &entries {
                 record_in(&transaction, entry.clone()).await?;
             }
             transaction.commit().await?;
-            Ok(true)
+            Ok(changed)
         })
         .await
     }
@@ -312,16 +334,6 @@ async fn note_run(
             .await?;
     }
     Ok(true)
-}
-
-/// Writes events of servers that exist.
-async fn tell(connection: &impl ConnectionTrait, events: &[NewServerEvent]) -> Result<(), StoreError> {
-    if events.is_empty() {
-        return Ok(());
-    }
-    let held = hold(connection, events.iter().map(|event| event.server_id)).await?;
-    insert(connection, events.iter().filter(|event| held.contains(&event.server_id)).cloned().collect()).await?;
-    Ok(())
 }
 
 fn of_owner(owner_id: Uuid, id: Uuid) -> Condition {

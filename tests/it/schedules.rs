@@ -1,5 +1,6 @@
 //! Commands that recur.
 
+mod alerts;
 mod signed;
 
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ pub(super) mod silence_in;
 pub mod silences;
 pub(super) mod threshold_in;
 pub mod thresholds;
-mod words;
+pub(super) mod words;
 
 use std::collections::{HashMap, HashSet};
 
@@ -33,7 +33,7 @@ use crate::state::State;
 use crate::store::{Alert, AlertFilter, Caller, Reach};
 use out::{AlertDetailOut, AlertOut, AlertSummaryOut};
 use reach::{expect_allowed, servers_listed};
-use words::{AlertStatusIn, MetricTypeIn, SeverityIn};
+use words::{AlertSourceIn, AlertStatusIn, SeverityIn};
 
 /// How often a change is tried when others change the same row at the same time.
 const TRIES: usize = 5;
@@ -48,7 +48,7 @@ pub struct AlertsQuery {
     #[deserr(default)]
     severity: Option<SeverityIn>,
     #[deserr(default)]
-    metric_type: Option<MetricTypeIn>,
+    metric_type: Option<AlertSourceIn>,
     #[deserr(default)]
     threshold_id: Option<Id>,
     /// Only alerts that were not resolved before this time.
@@ -81,7 +81,7 @@ pub async fn list(ask: Checked<SignedIn, AlertsQuery>) -> Result<Listed<AlertOut
         status: query.status.map(|AlertStatusIn(status)| status.word()),
         server_id: query.server_id.map(|Id(id)| id),
         severity: query.severity.map(|SeverityIn(severity)| severity.word()),
-        metric_type: query.metric_type.map(|MetricTypeIn(metric)| metric.word()),
+        metric_type: query.metric_type.map(|AlertSourceIn(word)| word),
         threshold_id: query.threshold_id.map(|Id(id)| id),
         since: query.since.map(|TimeParam(since)| since),
         until: query.until.map(|TimeParam(until)| until),

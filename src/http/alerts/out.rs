@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::words::{AlertStatusOut, ComparisonOut, MetricTypeOut, SeverityOut};
+use super::words::{AlertSourceOut, AlertStatusOut, ComparisonOut, SeverityOut};
 use crate::alert_words::{Severity, Status};
 use crate::http::extract::field::described;
 use crate::http::field_out::{Id, TimeOut};
@@ -19,16 +19,17 @@ use crate::store::{Alert, AlertCount, AlertEvent};
 #[derive(Debug, Serialize, Apiv2Schema)]
 pub struct AlertOut {
     id: Id,
+    /// The threshold. For `schedule`, the schedule: only whose it is may read it.
     threshold_id: Id,
     server_id: Id,
     /// Who owns the server: others may share theirs with you.
     owner: PersonOut,
-    metric_type: MetricTypeOut,
+    metric_type: AlertSourceOut,
     /// For `series`: the name of the open series.
     series: Option<String>,
     /// For `series`: the unit of the values; for a counter, the unit of its rate.
     unit: Option<String>,
-    /// The target that the threshold names; for `container_state`, the container. Null means the worst of all targets.
+    /// The target that the threshold names; for `container_state`, the container; for `schedule`, its name. Null means the worst of all targets.
     target: Option<String>,
     /// The disk, interface, sensor or target of an open series that had the worst value.
     worst_target: Option<String>,
@@ -36,7 +37,7 @@ pub struct AlertOut {
     clear_value: Option<f64>,
     comparison: ComparisonOut,
     duration_seconds: i32,
-    /// The value when it fired.
+    /// The value when it fired. For `schedule`, the number of runs in a row that failed.
     value: f64,
     /// The worst value since.
     peak_value: f64,
@@ -49,7 +50,7 @@ pub struct AlertOut {
     acknowledged_at: Option<TimeOut>,
     acknowledged_by: Option<Id>,
     resolved_at: Option<TimeOut>,
-    /// `recovery`, `threshold_deleted`, `target_gone`, or the id of the user who resolved it.
+    /// `recovery`, `threshold_deleted` (also of a schedule that was deleted or paused), `target_gone`, or the id of the user who resolved it.
     resolved_by: Option<String>,
 }
 
@@ -61,7 +62,7 @@ impl AlertOut {
             threshold_id: Id(alert.threshold_id),
             server_id: Id(alert.server_id),
             owner,
-            metric_type: MetricTypeOut(alert.metric_type),
+            metric_type: AlertSourceOut(alert.metric_type),
             series: alert.series,
             unit: alert.unit,
             target: alert.target,

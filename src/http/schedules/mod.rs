@@ -14,6 +14,7 @@ use signalbox_signing::repeat::MAX_CRON_CHARACTERS;
 use signalbox_signing::{Asked, Recurrence, Repeat, RepeatError, form};
 use uuid::Uuid;
 
+use super::alerts::words::SeverityIn;
 use super::commands::order::{
     Concurrency, TimeoutSeconds, approvals_for, concurrency, readable, refused, runnable, seconds,
 };
@@ -29,6 +30,7 @@ use super::reply::{Done, Listed, fault_of};
 use super::selection::Selection;
 use super::signed_in::SignedOrder;
 use super::task::run_detached;
+use crate::alert_words::Severity;
 use crate::audit::{Actor, Entry, action};
 use crate::auth::access::ServerAccess;
 use crate::commands::schedules::{named, next_after};
@@ -76,6 +78,9 @@ pub struct ScheduleIn {
     /// False pauses it. Defaults to true.
     #[deserr(default)]
     enabled: Option<bool>,
+    /// How serious the alerts of runs that fail or are missed are. Defaults to `warning`.
+    #[deserr(default)]
+    severity: Option<SeverityIn>,
     /// It does not run from then on. Defaults to the end of what is signed, or to no end.
     #[deserr(default)]
     until: Option<At>,
@@ -110,6 +115,8 @@ pub struct SchedulePatchIn {
     #[deserr(default)]
     enabled: Option<bool>,
     #[deserr(default)]
+    severity: Option<SeverityIn>,
+    #[deserr(default)]
     until: Clearable<At>,
     /// Must be given again if the change is of anything that it says.
     #[deserr(default)]
@@ -127,8 +134,9 @@ pub async fn list(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<ScheduleSu
 
 /// Create a schedule
 ///
-/// Runs a command whenever its cron expression is due. Each run is a batch, for which your rights are asked again. An account has
-/// at most 200 schedules.
+/// Runs a command whenever its cron expression is due. Each run is a batch, for which your rights are asked again. A run that fails
+/// or is missed opens an alert on each of its servers, of which everybody who may see the server is notified; the next success
+/// there ends it. An account has at most 200 schedules.
 #[api_v2_operation(tags(Schedules), operation_id = "create_schedule")]
 pub async fn create(
     ask: Checked<Recent<SignedIn>, NoQuery, extract::Json<ScheduleIn>>,
@@ -151,6 +159,7 @@ pub async fn create(
         cron: input.cron.0,
         time_zone: input.time_zone.0,
         is_enabled: input.enabled.unwrap_or(true),
+        severity: input.severity.map_or(Severity::Warning, |SeverityIn(it)| it).word().to_owned(),
         until_at: input.until.map(|At(at)| at.into()),
         next_at: None,
         missed: 0,
@@ -242,6 +251,7 @@ fn changed(before: &Schedule, input: SchedulePatchIn, actor: &Actor, now: Timest
         cron: input.cron.map_or_else(|| before.cron.clone(), |CronText(cron)| cron),
         time_zone: input.time_zone.map_or_else(|| before.time_zone.clone(), |ZoneText(zone)| zone),
         is_enabled: input.enabled.unwrap_or(before.is_enabled),
+        severity: input.severity.map_or_else(|| before.severity.clone(), |SeverityIn(it)| it.word().to_owned()),
         until_at: input.until.change(|At(at)| Some(at.into())).unwrap_or(before.until_at),
         updated_at: now.max(Timestamp::from(before.updated_at).plus_millis(1)).into(),
         ..before.clone()
@@ -324,7 +334,7 @@ fn unreadable(error: RepeatError) -> ApiError {
 fn entry(action: &'static str, row: &Schedule, actor: Actor) -> Entry {
     let detail = json!({
         "name": row.name, "command": row.command, "cron": row.cron, "time_zone": row.time_zone,
-        "enabled": row.is_enabled, "until": row.until_at.map(Timestamp::from), "signed": row.signed.is_some(),
+        "enabled": row.is_enabled, "severity": row.severity, "until": row.until_at.map(Timestamp::from), "signed": row.signed.is_some(),
     });
     Entry::new(action, row.owner_id, actor).target(row.id).detail(detail)
 }

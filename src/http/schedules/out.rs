@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::commands::schedules::named;
+use crate::http::alerts::words::SeverityOut;
 use crate::http::extract::field::described;
 use crate::http::field_out::{Id, TimeOut};
 use crate::store::{Schedule, ScheduleRun};
@@ -48,6 +49,8 @@ pub struct ScheduleSummaryOut {
     cron: String,
     time_zone: String,
     enabled: bool,
+    /// How serious the alerts of runs that fail or are missed are.
+    severity: SeverityOut,
     /// It does not run from then on.
     until: Option<TimeOut>,
     /// When it is due next. Null if it is paused or has ended.
@@ -85,6 +88,7 @@ impl From<Schedule> for ScheduleSummaryOut {
             cron: row.cron,
             time_zone: row.time_zone,
             enabled: row.is_enabled,
+            severity: SeverityOut(row.severity),
             until: row.until_at.map(|at| TimeOut(at.into())),
             next_at: row.next_at.filter(|_| row.is_enabled).map(|at| TimeOut(at.into())),
             missed: row.missed,

@@ -34,6 +34,8 @@ export type AlertDetail = Schemas['AlertDetailOut'];
 export type Threshold = Schemas['ThresholdOut'];
 export type ThresholdIn = Schemas['ThresholdIn'];
 export type Metric = Threshold['metric_type'];
+/** What raised an alert: a threshold's metric, or a schedule. */
+export type AlertSource = AlertDetail['metric_type'];
 export type Severity = Threshold['severity'];
 export type Command = Schemas['CommandOut'];
 export type CommandSummary = Schemas['CommandSummaryOut'];

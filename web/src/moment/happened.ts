@@ -103,17 +103,18 @@ export interface Sources {
 const isShown = ({ action }: AuditEntry) =>
   action === 'alert.note' || !(action.startsWith('alert.') || action === 'event.create');
 
-/** Everything within a span, the oldest first, each once. */
+/** Everything within a span, the oldest first, each once, for the account with the id `me`. */
 export function happened(
   { alerts, entries, events }: Sources,
   nameOf: (id: string) => string | undefined,
   { from, to }: { from: number; to: number },
+  me?: string,
 ): Happening[] {
   const all = [
     ...alerts.flatMap((alert) =>
       marksOfAlert(alert, nameOf(alert.server_id) ?? alert.server_id).map((mark) => ofMark(mark, alert.server_id)),
     ),
-    ...events.flatMap((event) => marksOfStored(event).map((mark) => ofMark(mark, event.server_id))),
+    ...events.flatMap((event) => marksOfStored(event, me).map((mark) => ofMark(mark, event.server_id))),
     ...ofAudit(entries.filter(isShown)),
   ];
   const seen = new Set<string>();

@@ -36,7 +36,7 @@ export function subjectOf(alert: Alert): Subject | null {
     const name = target ? `${alert.series}:${target}` : alert.series;
     return { name, unit: unitOf(alert.unit ?? '', 'gauge'), isSwap: false };
   }
-  const source = sourceOf(alert.metric_type);
+  const source = alert.metric_type === 'schedule' ? null : sourceOf(alert.metric_type);
   if (!source) return null;
   const isSwap = alert.metric_type === 'swap';
   return { name: target ? `${source.base}:${target}` : source.base, unit: isSwap ? 'percent' : source.unit, isSwap };

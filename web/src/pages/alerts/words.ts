@@ -1,6 +1,6 @@
 // Alerts and thresholds in words, the same on every page.
 import * as m from '#messages/alertWords';
-import type { Metric, Threshold } from '../../api/types';
+import type { AlertSource, Metric, Threshold } from '../../api/types';
 import { WATCHED } from '../../charts/metrics';
 import { unitOf, valueText, type Unit } from '../../charts/units';
 import { duration, list, number, rate, shortPercent } from '../../lib/format';
@@ -88,18 +88,24 @@ export const STATES: Record<string, () => string> = {
   restart_loop: m.restartLoop,
 };
 
+type Terms = Partial<Pick<Threshold, 'series' | 'target' | 'duration_seconds' | 'states'>>;
+
+/** What an alert is about. */
+export const labelOf = (source: AlertSource): string =>
+  source === 'schedule' ? m.schedule() : METRICS[source].label();
+
 /** `CPU > 90 % for 5 min`, `Disk / ≥ 90 %`, `Containers web-* stopped or unhealthy`. */
 export function condition(
-  threshold: Pick<Threshold, 'metric_type' | 'comparison' | 'threshold_value'> &
-    Partial<Pick<Threshold, 'series' | 'target' | 'duration_seconds' | 'states'>>,
+  threshold: { metric_type: AlertSource } & Pick<Threshold, 'comparison' | 'threshold_value'> & Terms,
 ): string {
+  if (threshold.metric_type === 'schedule') return m.scheduleFails({ name: threshold.target ?? '' });
   if (threshold.metric_type === 'reboot') return m.reboot();
-  const text = withoutDuration(threshold);
+  const text = withoutDuration({ ...threshold, metric_type: threshold.metric_type });
   if (!threshold.duration_seconds) return text;
   return m.held({ condition: text, duration: duration(threshold.duration_seconds * 1000) });
 }
 
-function withoutDuration(threshold: Parameters<typeof condition>[0]): string {
+function withoutDuration(threshold: Pick<Threshold, 'metric_type' | 'comparison' | 'threshold_value'> & Terms): string {
   const metric = METRICS[threshold.metric_type];
   if (threshold.metric_type === 'offline')
     return m.agentOfflineFor({ duration: metric.write(threshold.threshold_value) });
@@ -125,7 +131,8 @@ export const COMPARISON_WORDS: Record<Threshold['comparison'], () => string> = {
 };
 
 /** What an alert measured: `97.2 %`; nothing for what has no number. */
-export function measured(metric: Metric, value: number, unit?: string | null): string {
+export function measured(metric: AlertSource, value: number, unit?: string | null): string {
+  if (metric === 'schedule') return '';
   if (metric === 'series' && unit) return valueText(value, unitOf(unit, 'gauge'));
   return metric === 'container_state' || metric === 'reboot' ? '' : METRICS[metric].write(value);
 }

@@ -1,6 +1,6 @@
 // What the form of a schedule holds: what is wrong with it, and what is sent. Pure.
 import * as m from '#messages/schedules';
-import type { Schedule, ScheduleIn } from '../../../api/types';
+import type { Schedule, ScheduleIn, Severity } from '../../../api/types';
 import { fromLocalSecond, toLocal } from '../../../lib/localtime';
 import { MOST_RECURRING_MS } from '../../../signing/payload';
 import { readCron, type CronFault } from './cron';
@@ -14,6 +14,7 @@ export interface Input {
   timeoutSeconds: number;
   concurrency: number;
   stopOnFailure: boolean;
+  severity: Severity;
   cron: string;
   timeZone: string;
   /** As the service writes it; null where it never ends. */
@@ -30,6 +31,7 @@ export function inputOf(schedule: Schedule | null, zone: string): Input {
     timeoutSeconds: schedule?.timeout_seconds ?? 60,
     concurrency: schedule?.concurrency ?? 50,
     stopOnFailure: schedule?.stop_on_failure ?? false,
+    severity: schedule?.severity ?? 'warning',
     cron: schedule?.cron ?? '0 3 * * *',
     timeZone: schedule?.time_zone ?? zone,
     until: schedule?.until ?? null,
@@ -95,6 +97,7 @@ export function bodyOf(input: Input): Required<Omit<ScheduleIn, 'signed' | 'enab
     timeout_seconds: input.timeoutSeconds,
     concurrency: input.concurrency,
     stop_on_failure: input.stopOnFailure,
+    severity: input.severity,
     cron: input.cron.trim().split(/ +/).join(' '),
     time_zone: input.timeZone.trim(),
     until: input.until,

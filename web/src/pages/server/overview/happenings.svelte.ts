@@ -3,6 +3,7 @@ import { failureOf, type Failure } from '../../../api/failure';
 import type { Mark } from '../../../charts/marks';
 import type { Span } from '../../../charts/ranges';
 import { addressOf } from '../tabs';
+import { session } from '../../../session/session.svelte';
 import type { ServerView } from '../view.svelte';
 import { clock } from '../../../live/clock.svelte';
 import {
@@ -69,7 +70,7 @@ export class Happenings {
       this.#read = [
         ...page.items.flatMap((alert) => marksOfAlert(alert, name)),
         ...marksOfAudit(entries, addressOf(server_id, '')),
-        ...stored.flatMap(marksOfStored),
+        ...stored.flatMap((event) => marksOfStored(event, session.user?.id)),
       ];
       this.#readAt = began;
       this.failure = null;

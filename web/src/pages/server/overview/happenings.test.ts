@@ -101,12 +101,13 @@ it('a container that died with a fault is worse than one that ended', () => {
 it('a schedule that failed is marked, with the way to its run', () => {
   const kept = { id: 'e1', server_id: 's', at: '2026-11-21T21:20:01Z', kind: 'schedule_failed' };
 
-  expect(marksOfStored({ ...kept, detail: { name: 'Backup', batch_id: 'b1' } })[0]).toMatchObject({
-    kind: 'command',
-    tone: 'bad',
-    title: 'Schedule Backup failed',
-    href: '/run/b1',
-  });
+  const detail = { name: 'Backup', batch_id: 'b1', schedule_owner_id: 'u1' };
+  const own = marksOfStored({ ...kept, detail }, 'u1')[0];
+  const others = marksOfStored({ ...kept, detail }, 'u2')[0];
+
+  expect(own).toMatchObject({ kind: 'command', tone: 'bad', title: 'Schedule Backup failed', href: '/run/b1' });
+  expect(others).toMatchObject({ title: 'Schedule Backup failed' });
+  expect(others).not.toHaveProperty('href');
 });
 
 it('what the service kept is marked, and a container as in its live event', () => {

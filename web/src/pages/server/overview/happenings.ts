@@ -149,7 +149,10 @@ function written(event: StoredEvent): Mark[] {
   ];
 }
 
-const OTHERS: Record<string, (detail: StoredEvent['detail']) => Pick<Mark, 'kind' | 'tone' | 'title' | 'href'>> = {
+const OTHERS: Record<
+  string,
+  (detail: StoredEvent['detail'], me?: string) => Pick<Mark, 'kind' | 'tone' | 'title' | 'href'>
+> = {
   online: () => ({ kind: 'agent', tone: 'ok', title: m.agentConnected() }),
   offline: ({ reason }) => ({
     kind: 'agent',
@@ -179,22 +182,25 @@ const OTHERS: Record<string, (detail: StoredEvent['detail']) => Pick<Mark, 'kind
     title: is_off ? m.clockWrong() : m.clockRight(),
   }),
   conflict: () => ({ kind: 'agent', tone: 'bad', title: m.keyConflict() }),
-  schedule_failed: ({ name, batch_id }) => ({
+  schedule_failed: ({ name, batch_id, schedule_owner_id }, me) => ({
     kind: 'command',
     tone: 'bad',
     title: m.scheduleFailed({ name: text(name) }),
-    ...(typeof batch_id === 'string' ? { href: `/run/${encodeURIComponent(batch_id)}` } : {}),
+    // Nobody else can read the run.
+    ...(typeof batch_id === 'string' && me !== undefined && schedule_owner_id === me
+      ? { href: `/run/${encodeURIComponent(batch_id)}` }
+      : {}),
   }),
   dropped: ({ count }) => ({ kind: 'agent', tone: 'idle', title: m.eventsDropped({ count: String(count) }) }),
 };
 
-/** What the service kept of what happened. */
-export function marksOfStored(event: StoredEvent): Mark[] {
+/** What the service kept of what happened, for the account with the id `me`. */
+export function marksOfStored(event: StoredEvent, me?: string): Mark[] {
   const at = Date.parse(event.at);
   if (event.kind === 'deploy' || event.kind === 'note') return written(event);
   if (event.kind === 'container') return marksOfEvent({ ...event.detail, kind: 'container', at });
   const told = OTHERS[event.kind];
-  return told ? [{ id: `event:${event.id}`, at: at / 1000, ...told(event.detail) }] : [];
+  return told ? [{ id: `event:${event.id}`, at: at / 1000, ...told(event.detail, me) }] : [];
 }
 
 /** A start that was noted is known without the uptime: so long after it its agent may have come. */
