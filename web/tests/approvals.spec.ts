@@ -289,5 +289,11 @@ test('settings say who signs, and make the line of an own key', async ({ signedI
   await expectAccessible(page);
 
   await page.goto(`/servers/${plain.id}/settings`);
-  await expect(page.getByRole('region', { name: t.settings.whoSigns() })).toContainText(t.settings.signsNothing());
+  const open = page.getByRole('region', { name: t.settings.whoSigns() });
+  await expect(open).toContainText(t.settings.signsNothing());
+  await open.getByText(t.signers.ask(), { exact: true }).click();
+  await open.getByLabel(t.signers.label()).fill(`ada=${kind} ${key}`);
+  await expect(open.getByLabel(t.signers.lineFor())).toHaveText(
+    `curl -fsSL ${site.origin}/install.sh | sudo sh -s -- --commands signed --signers 'ada=${kind} ${key}'`,
+  );
 });

@@ -1,5 +1,6 @@
 import { PASSWORD, Site } from './support/site.ts';
 import { expect, expectAccessible, navigation, tab, test } from './support/test.ts';
+import { sshKey } from './support/signing.ts';
 import * as t from './support/texts.ts';
 
 test('from nothing to a live chart: register, add a server, run its line', async ({ page, site }) => {
@@ -111,6 +112,32 @@ test('what the service finds wrong with a server is said at its field', async ({
   await host.fill('web.example.com');
   await page.getByRole('button', { name: t.addServer.next() }).click();
   await expect(page.getByLabel(t.install.installLine())).toBeVisible();
+});
+
+test('signers are named by the line alone, which never holds half of them', async ({ signedIn: page, site }) => {
+  const [kind = '', key = ''] = sshKey(site, 'ada').pub.split(' ');
+  const sent: string[] = [];
+  page.on('request', (request) => sent.push(`${request.url()} ${request.postData() ?? ''}`));
+  await page.goto('/servers/new');
+  await page.getByLabel(t.addServer.name()).fill('guarded');
+  await page.getByRole('button', { name: t.addServer.next() }).click();
+  const line = page.getByLabel(t.install.installLine());
+  await expect(line).not.toContainText('signed');
+
+  await page.getByText(t.signers.ask(), { exact: true }).click();
+  const field = page.getByLabel(t.signers.label());
+  await field.fill(`${kind} ${key} ada\n${site.origin.replace('http:', 'https:')}/ops.keys`);
+  const fault = t.signers.inLine({ line: '2', fault: t.signers.faultOwn() });
+  await expect(page.getByText(fault, { exact: true })).toBeVisible();
+  await expect(field).toHaveAttribute('aria-invalid', 'true');
+  await expect(line).not.toContainText('--signers');
+  await expectAccessible(page);
+  await field.fill(`${kind} ${key} ada\nben=https://github.com/ben.keys`);
+
+  await expect(line).toContainText(
+    `--commands signed --docker read --signers '${kind} ${key} ada' --signers ben=https://github.com/ben.keys`,
+  );
+  expect(sent.filter((request) => request.includes(key))).toEqual([]);
 });
 
 test('a server that has just been added says what its agent does not allow, and notices when it does', async ({

@@ -1,6 +1,8 @@
 // The line that installs the agent on a server. What it allows is written into it, and from there into a file that only the
 // server's own administrator can change.
 
+import { signersOptions } from './signers';
+
 export interface Policy {
   commands: boolean;
   terminal: boolean;
@@ -15,17 +17,24 @@ export const CAREFUL: Policy = { commands: false, terminal: false, logs: false, 
 /** All that there is to allow. */
 export const EVERYTHING: Policy = { commands: true, terminal: true, logs: true, docker: 'control', processes: true };
 
-/** The options that differ from what the script does by itself. With commands or a terminal it allows no containers. */
-export function options(policy: Policy): string[] {
-  const namesDocker = policy.commands || policy.terminal || policy.docker !== CAREFUL.docker;
+/**
+ * The options that differ from what the script does by itself. With commands or a terminal it allows no containers. With signers,
+ * what is allowed needs a signature; something has to.
+ */
+export function options(policy: Policy, signers: readonly string[] = []): string[] {
+  const isSigned = signers.length > 0;
+  const on = isSigned ? 'signed' : 'on';
+  const docker = isSigned && policy.docker === 'control' ? 'signed' : policy.docker;
+  const commands = policy.commands || (isSigned && !policy.terminal && docker !== 'signed');
+  const namesDocker = commands || policy.terminal || docker !== CAREFUL.docker;
   const differs: [boolean, string][] = [
-    [policy.commands, '--commands on'],
-    [policy.terminal, '--terminal on'],
-    [namesDocker, `--docker ${policy.docker}`],
+    [commands, `--commands ${on}`],
+    [policy.terminal, `--terminal ${on}`],
+    [namesDocker, `--docker ${docker}`],
     [policy.logs, '--logs on'],
     [!policy.processes, '--processes off'],
   ];
-  return differs.filter(([is]) => is).map(([, option]) => option);
+  return [...differs.filter(([is]) => is).map(([, option]) => option), ...signersOptions(signers)];
 }
 
 /** A word that any shell takes as it is. */
@@ -34,9 +43,17 @@ export function quoted(word: string): string {
 }
 
 /** Downloads the script from the service itself, and runs it. Without TLS there is nothing to demand of it. */
-export function installLine(service: string, key: string, policy: Policy): string {
-  const script = quoted(`${base(service)}/install.sh`);
-  return [`curl -fsSL ${script} | sudo sh -s -- --key ${quoted(key)}`, ...options(policy)].join(' ');
+export function installLine(service: string, key: string, policy: Policy, signers: readonly string[] = []): string {
+  return [script(service), `--key ${quoted(key)}`, ...options(policy, signers)].join(' ');
+}
+
+/** The line that names signers on a server that has an agent. Where nothing needs a signature yet, commands do from then on. */
+export function signedLine(service: string, signers: readonly string[], isSigned = false): string {
+  return [script(service), ...(isSigned ? [] : ['--commands signed']), ...signersOptions(signers)].join(' ');
+}
+
+function script(service: string): string {
+  return `curl -fsSL ${quoted(`${base(service)}/install.sh`)} | sudo sh -s --`;
 }
 
 /** The same by hand, for who has the program already. */

@@ -47,6 +47,7 @@ export * as serverAlerts from '#messages/serverAlerts';
 export * as settings from '#messages/settings';
 export * as severity from '#messages/severity';
 export * as shortcuts from '#messages/shortcuts';
+export * as signers from '#messages/signers';
 export * as signing from '#messages/signing';
 export * as signIn from '#messages/signIn';
 export * as silences from '#messages/silences';

@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import { CAREFUL, EVERYTHING, installLine, signedLine } from './install';
+import { readSigners, signersOptions } from './signers';
+
+const SERVICE = 'https://box.example.com';
+const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ5bMbWwsEjJDuV8EaYCVVHwSLfLFiLUxFHe5AlBFSJV';
+const PASSKEY = `sk-webauthn ${'A'.repeat(103)} box.example.com`;
+
+const faultOf = (text: string) => readSigners(text, SERVICE).fault;
+
+describe('signers for an install line', () => {
+  it('are keys with a name and addresses of others, one a line', () => {
+    const lines = [
+      `${KEY} ada@example.org`,
+      `ben=${KEY}`,
+      `cyd ${KEY}`,
+      `dan ${PASSKEY}`,
+      `eli=${PASSKEY}`,
+      'https://example.org/ops.keys',
+      'fay=https://github.com/fay.keys',
+    ];
+    expect(readSigners(`# ours\n\n${lines.join('\r\n')}\n`, SERVICE)).toEqual({ values: lines, fault: null });
+  });
+
+  it.each([
+    [`\n${KEY}`, 'unnamed'],
+    [`\n${KEY} two words`, 'unnamed'],
+    [`\n${PASSKEY}`, 'unnamed'],
+    ['\n-----BEGIN OPENSSH PRIVATE KEY-----', 'private'],
+    ['\nhttp://example.org/ops.keys', 'insecure'],
+    ['\nhttps://ada@example.org/keys', 'address'],
+    ['\nhttps://example.org/$(id)', 'address'],
+    ['\nhttps://BOX.example.com./ops.keys', 'own'],
+    ['\nada=https://box.example.com:8443/ops.keys', 'own'],
+    ['\n~/.ssh/id_ed25519.pub', 'form'],
+    ['\nssh-ed25519 AAAA ada', 'form'],
+    [`\nada sk-webauthn short box.example.com`, 'form'],
+  ])('%s is refused', (text, kind) => {
+    expect(faultOf(text)).toEqual({ line: 2, kind });
+  });
+
+  it('are words that no shell reads as more', () => {
+    expect(signersOptions([`${KEY} ada`, 'https://example.org/k?a=1&b=2'])).toEqual([
+      `--signers '${KEY} ada'`,
+      "--signers 'https://example.org/k?a=1&b=2'",
+    ]);
+  });
+});
+
+describe('the install line with signers', () => {
+  const value = 'ada=https://github.com/ada.keys';
+
+  it('asks for signatures in place of what was allowed', () => {
+    expect(installLine(SERVICE, 'k', CAREFUL, [value])).toBe(
+      `curl -fsSL ${SERVICE}/install.sh | sudo sh -s -- --key k --commands signed --docker read --signers ${value}`,
+    );
+    const all = installLine(SERVICE, 'k', EVERYTHING, [value]);
+    expect(all).toContain('--commands signed --terminal signed --docker signed --logs on --signers ');
+    const terminal = installLine(SERVICE, 'k', { ...CAREFUL, terminal: true }, [value]);
+    expect(terminal).toContain('--key k --terminal signed --docker read --signers ');
+  });
+
+  it('has no key for an agent that is there', () => {
+    expect(signedLine(SERVICE, [value])).toBe(
+      `curl -fsSL ${SERVICE}/install.sh | sudo sh -s -- --commands signed --signers ${value}`,
+    );
+    expect(signedLine(SERVICE, [value], true)).toBe(
+      `curl -fsSL ${SERVICE}/install.sh | sudo sh -s -- --signers ${value}`,
+    );
+  });
+});
