@@ -14,6 +14,7 @@ use crate::commands::logs::Logs;
 use crate::commands::mcp::Mcp;
 use crate::commands::metrics::Metrics;
 use crate::commands::pages::{Completions, Man};
+use crate::commands::recordings::RecordingsCommand;
 use crate::commands::servers::Servers;
 use crate::commands::shell::Shell;
 use crate::commands::tokens::Tokens;
@@ -68,6 +69,7 @@ pub enum Verb {
     Exec(Exec),
     Approvals(Approvals),
     Shell(Shell),
+    Recordings(RecordingsCommand),
     Top(Top),
     Logs(Logs),
     Containers(Containers),

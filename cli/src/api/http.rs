@@ -41,6 +41,19 @@ pub fn client(url: &ServiceUrl, ca_file: Option<&Path>) -> Result<Client, Failur
         .map_err(|error| Failure::usage(format!("cannot use the proxy of the environment: {}", causes(&error))))
 }
 
+/// What a request leads to within the time for an answer.
+pub async fn in_time<T>(asked: impl Future<Output = reqwest::Result<T>>) -> Result<T, Failure> {
+    match tokio::time::timeout(ANSWER_TIMEOUT, asked).await {
+        Ok(answer) => answer.map_err(unreachable),
+        Err(_) => Err(Failure::Unreachable("the service gives no answer in time".to_owned())),
+    }
+}
+
+/// The next piece of a body; none after the last one.
+pub async fn chunk(response: &mut Response) -> Result<Option<Vec<u8>>, Failure> {
+    Ok(in_time(response.chunk()).await?.map(Vec::from))
+}
+
 /// The body of an answer that is not an error.
 pub async fn body(response: Response) -> Result<Vec<u8>, Failure> {
     let status = response.status();

@@ -9,7 +9,7 @@ pub mod tls;
 pub mod types;
 
 use parking_lot::Mutex;
-use reqwest::{Client, Method, RequestBuilder};
+use reqwest::{Client, Method, RequestBuilder, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -62,6 +62,29 @@ impl Api {
 
     pub async fn delete(&self, path: &str) -> Result<Value, Failure> {
         self.call(Method::DELETE, path, &[], None::<&()>).await
+    }
+
+    /// An answer that is read in pieces, with [`http::chunk`].
+    pub async fn open(&self, path: &str) -> Result<Response, Failure> {
+        let url = self.target.context.url.api(path);
+        let mut bearer = self.bearer();
+        let mut is_renewed = false;
+        loop {
+            let asked = self.http.get(&url).bearer_auth(bearer.reveal()).send();
+            let response = http::in_time(asked).await?;
+            if response.status().is_success() {
+                return Ok(response);
+            }
+            let failure = match http::body(response).await {
+                Ok(_) => Failure::failed("the answer is not one of Signalbox's API"),
+                Err(failure) => self.with_advice(failure),
+            };
+            if failure.code() != "token_expired" || is_renewed || !self.can_renew() {
+                return Err(failure);
+            }
+            bearer = self.renew(&bearer).await?;
+            is_renewed = true;
+        }
     }
 
     /// All pages of a list.

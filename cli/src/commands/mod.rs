@@ -14,6 +14,7 @@ pub mod mcp;
 pub mod metrics;
 pub mod pages;
 pub mod prompt;
+pub mod recordings;
 pub mod refused;
 pub mod servers;
 pub mod shell;
@@ -52,6 +53,7 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Man(man) => man.run(),
         Verb::Servers(servers) => servers.run(&Call::new(cli.options)?).await,
         Verb::Exec(exec) => exec.run(&Call::new(cli.options)?).await,
+        Verb::Recordings(recordings) => recordings.run(&Call::new(cli.options)?).await,
         Verb::Shell(shell) => shell.run(&Call::new(cli.options)?).await,
         Verb::Top(top) => top.run(&Call::new(cli.options)?).await,
         Verb::Logs(logs) => logs.run(&Call::new(cli.options)?).await,

@@ -15,6 +15,7 @@ mod mcp;
 mod metrics;
 mod pages;
 mod proxy;
+mod recordings;
 mod restart;
 mod servers;
 mod shell;
