@@ -1,6 +1,7 @@
 //! The alerts of schedules. No evaluator opens them: a run that failed does, in the transaction that notes how it ended.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
@@ -28,10 +29,10 @@ impl Alerts {
             let what = failures.get(&server.server_id).copied().unwrap_or_default();
             let message = text::of_schedule(&schedule.name, &server.name, what);
             let mut alert = new_alert(schedule, (server.server_id, server.owner_id), message, at);
-            if !silences.contains_key(&server.owner_id) {
-                silences.insert(server.owner_id, self.writer.store.silences_of(server.owner_id, at).await?);
-            }
-            let silences = silences.get(&server.owner_id).map_or(&[][..], Vec::as_slice);
+            let silences = match silences.entry(server.owner_id) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => place.insert(self.writer.store.silences_of(server.owner_id, at).await?),
+            };
             let audience = self.writer.prepare(&mut alert, silences, server.tags);
             alerts.push((alert, audience));
         }

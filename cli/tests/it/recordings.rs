@@ -54,8 +54,8 @@ async fn a_recording_that_was_changed_is_not_kept_and_wrong_calls_are_refused() 
     let site = Site::start().await;
     let (agent, id) = recorded(&site).await;
     let directory = agent.state.path().join("state/recordings");
-    let cast = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
-    let cast = cast.into_iter().find(|path| path.extension().is_some_and(|end| end == "cast")).unwrap();
+    let mut files = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
+    let cast = files.find(|path| path.extension().is_some_and(|end| end == "cast")).unwrap();
     let text = fs::read_to_string(&cast).unwrap();
     fs::write(&cast, text.replace("ing-42", "ing-43")).unwrap();
 

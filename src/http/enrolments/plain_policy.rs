@@ -12,8 +12,8 @@ const BLANK: [char; 2] = [' ', '\t'];
 
 /// Returns what install.sh would refuse, with its line.
 pub fn fault_of(policy: &str) -> Option<String> {
-    let faults = policy.split('\n').enumerate();
-    faults.filter_map(|(index, line)| Some(format!("line {}: {}", index + 1, fault_of_line(line)?))).next()
+    let mut lines = policy.split('\n').enumerate();
+    lines.find_map(|(index, line)| Some(format!("line {}: {}", index + 1, fault_of_line(line)?)))
 }
 
 fn fault_of_line(line: &str) -> Option<&'static str> {

@@ -100,7 +100,7 @@ async fn a_failure_is_one_message_on_each_channel_and_the_next_success_ends_it()
         scene.site.server().await["name"].as_str().unwrap()
     );
     for channel in ["owner", "guest"] {
-        assert_eq!(scene.until_got(channel, 1).await, [failed.clone()], "{channel}");
+        assert_eq!(scene.until_got(channel, 1).await, std::slice::from_ref(&failed), "{channel}");
     }
     let [alert] = &scene.alerts().await[..] else { panic!("not one alert") };
     assert_eq!((&alert["threshold_id"], &alert["target"]), (&made["id"], &json!("Backup")));
