@@ -25,7 +25,7 @@ export function options(policy: Policy, signers: readonly string[] = []): string
   const isSigned = signers.length > 0;
   const on = isSigned ? 'signed' : 'on';
   const docker = isSigned && policy.docker === 'control' ? 'signed' : policy.docker;
-  const commands = policy.commands || (isSigned && !policy.terminal && docker !== 'signed');
+  const commands = policy.commands || (isSigned && allowsNothingToSign(policy));
   const namesDocker = commands || policy.terminal || docker !== CAREFUL.docker;
   const differs: [boolean, string][] = [
     [commands, `--commands ${on}`],
@@ -35,6 +35,11 @@ export function options(policy: Policy, signers: readonly string[] = []): string
     [!policy.processes, '--processes off'],
   ];
   return [...differs.filter(([is]) => is).map(([, option]) => option), ...signersOptions(signers)];
+}
+
+/** Whether nothing that a policy allows could need a signature: with signers, commands do then, although it leaves them off. */
+export function allowsNothingToSign(policy: Policy): boolean {
+  return !policy.commands && !policy.terminal && policy.docker !== 'control';
 }
 
 /** A word that any shell takes as it is. */
@@ -47,9 +52,23 @@ export function installLine(service: string, key: string, policy: Policy, signer
   return [script(service), `--key ${quoted(key)}`, ...options(policy, signers)].join(' ');
 }
 
-/** The line that names signers on a server that has an agent. Where nothing needs a signature yet, commands do from then on. */
-export function signedLine(service: string, signers: readonly string[], isSigned = false): string {
-  return [script(service), ...(isSigned ? [] : ['--commands signed']), ...signersOptions(signers)].join(' ');
+/** What can need a signature: the agent's word where it is allowed, the one where it needs one, and the option that asks for it. */
+const SIGNABLE = [
+  ['commands', 'commands_signed', '--commands signed'],
+  ['terminal', 'terminal_signed', '--terminal signed'],
+  ['docker_control', 'docker_signed', '--docker signed'],
+] as const;
+
+/**
+ * The line that names signers on a server that has an agent. What its capabilities allow without a signature needs one from then on:
+ * a terminal that stayed open would be a way around them. Where nothing of that is allowed, commands are, with signatures.
+ */
+export function signedLine(service: string, signers: readonly string[], capabilities: readonly string[]): string {
+  const has = (word: string) => capabilities.includes(word);
+  const open = SIGNABLE.filter(([allowed, signed]) => has(allowed) && !has(signed)).map(([, , option]) => option);
+  const isSigned = SIGNABLE.some(([, signed]) => has(signed));
+  const asked = open.length > 0 || isSigned ? open : ['--commands signed'];
+  return [script(service), ...asked, ...signersOptions(signers)].join(' ');
 }
 
 function script(service: string): string {

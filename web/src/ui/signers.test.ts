@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CAREFUL, EVERYTHING, installLine, signedLine } from './install';
+import { allowsNothingToSign, CAREFUL, EVERYTHING, installLine, signedLine } from './install';
 import { readSigners, signersOptions } from './signers';
 
 const SERVICE = 'https://box.example.com';
@@ -35,6 +35,12 @@ describe('signers for an install line', () => {
     ['\n~/.ssh/id_ed25519.pub', 'form'],
     ['\nssh-ed25519 AAAA ada', 'form'],
     [`\nada sk-webauthn short box.example.com`, 'form'],
+    [`\nada=${KEY} \u202edne`, 'form'],
+    [`\n${KEY} ad\u200ba`, 'form'],
+    [`\n${KEY} jürgen`, 'form'],
+    [`\n${KEY} \x1b[2Kada`, 'form'],
+    [`\n${KEY} ada$(id)`, 'unnamed'],
+    [`\nada:x ${KEY}`, 'form'],
   ])('%s is refused', (text, kind) => {
     expect(faultOf(text)).toEqual({ line: 2, kind });
   });
@@ -61,11 +67,31 @@ describe('the install line with signers', () => {
   });
 
   it('has no key for an agent that is there', () => {
-    expect(signedLine(SERVICE, [value])).toBe(
-      `curl -fsSL ${SERVICE}/install.sh | sudo sh -s -- --commands signed --signers ${value}`,
+    const line = (...capabilities: string[]) => signedLine(SERVICE, [value], ['metrics', 'docker', ...capabilities]);
+    const start = `curl -fsSL ${SERVICE}/install.sh | sudo sh -s --`;
+    expect(line()).toBe(`${start} --commands signed --signers ${value}`);
+    expect(line('commands', 'commands_signed')).toBe(`${start} --signers ${value}`);
+  });
+
+  it('asks for signatures of all that an agent allows without one', () => {
+    const open = (...capabilities: string[]) =>
+      signedLine(SERVICE, [value], capabilities)
+        .replace(/.*sh -s -- /, '')
+        .replace(/ ?--signers.*/, '');
+    expect(open('commands')).toBe('--commands signed');
+    expect(open('commands', 'terminal', 'docker', 'docker_control')).toBe(
+      '--commands signed --terminal signed --docker signed',
     );
-    expect(signedLine(SERVICE, [value], true)).toBe(
-      `curl -fsSL ${SERVICE}/install.sh | sudo sh -s -- --signers ${value}`,
-    );
+    expect(open('terminal')).toBe('--terminal signed');
+    expect(open('commands', 'commands_signed', 'docker_control')).toBe('--docker signed');
+    expect(open('terminal', 'terminal_signed', 'docker_control', 'docker_signed')).toBe('');
+  });
+
+  it('adds commands only where nothing else could need a signature', () => {
+    expect(allowsNothingToSign(CAREFUL)).toBe(true);
+    for (const policy of [{ commands: true }, { terminal: true }, { docker: 'control' as const }])
+      expect(allowsNothingToSign({ ...CAREFUL, ...policy })).toBe(false);
+    const docker = installLine(SERVICE, 'k', { ...CAREFUL, docker: 'control' }, [value]);
+    expect(docker).toContain('--key k --docker signed --signers ');
   });
 });

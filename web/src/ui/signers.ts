@@ -1,5 +1,5 @@
 // Whose signatures count, as options of install.sh. The line is for root on the server: nothing here reaches the service. Pure.
-import { isSignerName, readSshKey } from '../signing/signer';
+import { readSshKey } from '../signing/signer';
 import { quoted } from './install';
 
 /** Why a value is none for `--signers`. */
@@ -27,6 +27,8 @@ export function readSigners(text: string, service: string): Signers {
 
 function faultOf(value: string, service: string): SignersFault | null {
   if (/PRIVATE KEY|^PuTTY-User-Key-File/.test(value)) return 'private';
+  // Some characters show a line in another order than it has, or not at all: what is pasted has to be what is read.
+  if (/[^\x20-\x7e\t]/.test(value)) return 'form';
   const named = /^([A-Za-z0-9._@+-]+)=(.+)$/.exec(value);
   const rest = named?.[2] ?? value;
   if (!/\s/.test(rest)) return rest.includes('://') ? addressFault(rest, service) : 'form';
@@ -42,15 +44,20 @@ function addressFault(address: string, service: string): SignersFault | null {
   return URL.canParse(service) && host(new URL(service).hostname) === host(hostname) ? 'own' : null;
 }
 
+/** A name as install.sh has it. */
+function isName(word: string): boolean {
+  return /^[A-Za-z0-9._@+-]+$/.test(word);
+}
+
 /** `ssh-ed25519 AAAA... ada`, `ada ssh-ed25519 AAAA...`, or a passkey `ada sk-webauthn KEY HOST`. */
 function keyFault(words: string[], isNamed: boolean): SignersFault | null {
   const [first = '', second = '', third = '', ...more] = words;
   if (readSshKey(`${first} ${second}`)) {
-    if (isNamed || (more.length === 0 && isSignerName(third))) return null;
+    if (isNamed || (more.length === 0 && isName(third))) return null;
     return 'unnamed';
   }
   if (first === 'sk-webauthn') return isNamed ? passkeyFault(second, third, more) : 'unnamed';
-  if (!isSignerName(first) || isNamed) return 'form';
+  if (!isName(first) || isNamed) return 'form';
   if (second === 'sk-webauthn') return passkeyFault(third, more[0] ?? '', more.slice(1));
   return readSshKey(`${second} ${third}`) ? null : 'form';
 }
