@@ -240,9 +240,8 @@ impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Gate<S> {
             Some(chunk) => {
                 let chunk = chunk?;
                 self.control.0.heartbeat.beat();
-                if ends_with_close(&chunk) {
-                    self.control.0.has_said_close.store(true, Ordering::Relaxed);
-                }
+                // Data may look like a close frame by chance. What follows it shows that it was none.
+                self.control.0.has_said_close.store(ends_with_close(&chunk), Ordering::Relaxed);
                 self.buffer.extend_from_slice(&chunk);
             }
             None => self.is_over = true,
@@ -262,7 +261,8 @@ impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Gate<S> {
     }
 }
 
-/// Whether what a peer sent ends with a close frame, after which it sends nothing more. One that arrives in pieces is not seen.
+/// Whether what a peer sent ends with a close frame, after which it sends nothing more. One that arrives in pieces is not seen, and
+/// one piece of data in 500 looks like one.
 pub fn ends_with_close(bytes: &[u8]) -> bool {
     (0..=MAX_CONTROL_PAYLOAD).any(|payload| {
         // A header of two bytes and a mask of four come before the payload.
@@ -333,6 +333,19 @@ mod tests {
         control.pause();
         assert!(next().is_pending());
         assert!(control.has_said_close());
+    }
+
+    #[test]
+    fn data_that_looks_like_a_close_frame_is_forgotten_when_more_arrives() {
+        let control = GateControl::new(100, Arc::default());
+        let data = Ok(Bytes::from_static(&[0x82, 0x86, 0, 0, 0, 0, CLOSE, 0x80, 7, 7, 7, 7]));
+        let more = Ok(Bytes::from_static(&[0x82, 0x80, 0, 0, 0, 0]));
+        let mut gate = Gate::new(futures_util::stream::iter([data, more]), control.clone());
+        let mut next = || Pin::new(&mut gate).poll_next(&mut Context::from_waker(std::task::Waker::noop()));
+
+        assert!(next().is_ready() && control.has_said_close());
+        assert!(next().is_pending() && next().is_ready());
+        assert!(!control.has_said_close());
     }
 
     #[test]
