@@ -11,7 +11,7 @@ const MAX_TIMES: u32 = 1_000;
 const MAX_PARAMETERS: usize = 64;
 
 /// The private modes that pass: cursor keys are not among them, because they change what is typed.
-const MODES: [u32; 8] = [5, 6, 7, 12, 25, 47, 1047, 1049];
+const MODES: [u32; 7] = [5, 6, 7, 25, 47, 1047, 1049];
 
 /// Those of another screen.
 const SCREENS: [u32; 3] = [47, 1047, 1049];
@@ -35,10 +35,8 @@ enum State {
     Skipped,
     /// Parameters and intermediate characters of a control sequence so far; too many are no longer kept.
     Control(String),
-    /// A text for the terminal itself, until its end.
+    /// A text for the terminal itself. ESC ends it, also where no `\\` follows, as in every terminal.
     Message,
-    /// The same after ESC, which is half of its end.
-    MessageEscape,
 }
 
 impl Filter {
@@ -51,21 +49,19 @@ impl Filter {
         shown
     }
 
-    /// What makes the terminal as it was before.
+    /// What makes the terminal as it was before, with the cursor on the last line: to reset margins moves it to the first one.
     pub fn restore(&self) -> String {
         let screen = if self.is_other_screen { "\x1b[?1049l" } else { "" };
-        format!("{screen}\x1b[r\x1b[0m\x1b[4l\x1b[?5;6l\x1b[?7;25h\x1b(B\x1b)B\x0f\r\n")
+        format!("{screen}\x1b[r\x1b[0m\x1b[4l\x1b[?5;6l\x1b[?7;25h\x1b(B\x1b)B\x0f\x1b[999;1H\r\n")
     }
 
     fn take(&mut self, character: char, shown: &mut String) {
         self.state = match (std::mem::take(&mut self.state), character) {
             // CAN and SUB end every sequence.
             (_, '\x18' | '\x1a') => State::Text,
-            (State::Message, '\x1b') => State::MessageEscape,
-            (State::Message, '\x07' | '\u{9c}') | (State::MessageEscape, '\\') => State::Text,
-            (State::Message, _) => State::Message,
             (_, '\x1b') => State::Escape,
-            (State::MessageEscape, _) => State::Message,
+            (State::Message, '\x07' | '\u{9c}') => State::Text,
+            (State::Message, _) => State::Message,
             (State::Text, character) => begin(character, shown),
             (State::Escape, character) => after_escape(character, shown),
             (State::Charset(which), character) => {
@@ -124,8 +120,8 @@ fn after_escape(character: char, shown: &mut String) -> State {
         '[' => return State::Control(String::new()),
         ']' | 'P' | 'X' | '^' | '_' => return State::Message,
         '(' | ')' => return State::Charset(character),
-        // Save and restore the cursor, line feeds, a tab stop.
-        '7' | '8' | 'D' | 'E' | 'H' | 'M' => shown.extend(['\x1b', character]),
+        // Save and restore the cursor, line feeds.
+        '7' | '8' | 'D' | 'E' | 'M' => shown.extend(['\x1b', character]),
         // `ESC # 8` and the like: one more character, of which nothing is shown.
         '\x20'..='\x2f' => return State::Skipped,
         _ => {}
@@ -150,8 +146,10 @@ fn is_drawing(given: &str, last: char) -> bool {
         'm' => true,
         'h' | 'l' => numbers == [4],
         'L' | 'M' | 'S' | 'T' | 'I' | 'Z' | 'b' => numbers.iter().all(|times| *times <= MAX_TIMES),
+        // More than 2 erases what the reader's terminal showed before.
+        'J' => numbers.iter().all(|part| *part <= 2),
         // Movements of the cursor, erasing, inserting, margins, a saved position.
-        'A'..='H' | 'J' | 'K' | 'P' | 'X' | '@' | '`' | 'a' | 'd'..='g' | 'r' | 's' | 'u' => true,
+        'A'..='H' | 'K' | 'P' | 'X' | '@' | '`' | 'a' | 'd'..='f' | 'r' | 's' | 'u' => true,
         _ => false,
     }
 }
@@ -201,12 +199,35 @@ mod tests {
             "\x1bc",
             "\x1bZ",
             "\x1b#8",
+            "\x1bH",
+            "\x1b[3g",
+            "\x1b[?12h",
+            "\x1b[3J",
+            "\x1b[0;3J",
             "\x1b=",
             "\x05\x07\u{85}\u{202e}",
             "\x1b[\x1b]0;x\x07",
         ] {
             assert_eq!(passed(&format!("a{harmful}b")), "ab", "{harmful:?}");
         }
+    }
+
+    #[test]
+    fn an_escape_ends_a_text_for_the_terminal() {
+        assert_eq!(passed("a\x1b]0;title\x1b[mb"), "a\x1b[mb");
+        assert_eq!(passed("a\x1bPtext\x1b]0;title\x07b\x1b_text\x1b(0c"), "ab\x1b(0c");
+        assert_eq!(passed("a\x1b]0;title\x1b\x1b\\b"), "ab");
+        assert_eq!(passed("a\x1b]0;title\x1b\x18b"), "ab");
+    }
+
+    #[test]
+    fn the_end_leaves_the_cursor_on_the_last_line() {
+        let mut filter = Filter::default();
+        filter.pass("\x1b[?1049h\x1b[2;5r");
+
+        let restored = filter.restore();
+
+        assert!(restored.starts_with("\x1b[?1049l\x1b[r") && restored.ends_with("\x1b[999;1H\r\n"), "{restored:?}");
     }
 
     #[test]
