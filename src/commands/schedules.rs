@@ -45,7 +45,7 @@ const MAX_MISSED: u32 = 50_000;
 /// The servers of one run.
 const MAX_SERVERS: usize = 10_000;
 
-/// The servers of one run on which alerts are opened, in one transaction: people who get so many need no more to act.
+/// The failures of one run of which alerts are opened, in one transaction: people who get so many need no more to act.
 const MAX_ALERTS: usize = 500;
 
 /// The kind of the events of servers on which a run failed.
@@ -57,6 +57,18 @@ struct Plan {
     occurrence: Occurrence,
     /// Whether the time that is due now has just come.
     is_on_time: bool,
+}
+
+/// How a run ended on a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Ending {
+    Succeeded,
+    /// With what an alert says about it.
+    Failed(String),
+    /// It says nothing about whether the command works there.
+    Unclear,
+    /// The owner of the schedule may not run commands there any more.
+    Forbidden,
 }
 
 /// Makes alerts of failures. Implemented outside, because alerts are of the same layer.
@@ -182,7 +194,7 @@ impl Schedules {
         });
         let entry = entry(action::SCHEDULE_MISS, schedule, Actor::service("")).detail(detail);
         let what = format!("did not run: it was due at {missed_at}, when the service could not start it");
-        let alerts = self.alerts(schedule, self.all(schedule, servers, &what).await?, now, alarms).await?;
+        let alerts = self.alerts(schedule, all(servers, &what), now, alarms).await?;
         let occurrence = Occurrence { next_at, ..plan.occurrence };
         alarms.publish(&self.store.pass_schedule(occurrence, None, vec![entry], alerts).await?).await;
         Ok(())
@@ -202,40 +214,41 @@ impl Schedules {
         let refused = refused.outcome(Outcome::Failed(outcome.into())).detail(detail);
         let why =
             if outcome == "still_running" { "the run before had not ended" } else { "too many batches were running" };
-        let failures = self.all(schedule, servers, &format!("did not run: {why}")).await?;
-        let alerts = self.alerts(schedule, failures, occurrence.now, alarms).await?;
+        let endings = all(servers, &format!("did not run: {why}"));
+        let alerts = self.alerts(schedule, endings, occurrence.now, alarms).await?;
         let changed = self.store.pass_schedule(occurrence, Some(outcome), vec![refused], alerts).await?;
         alarms.publish(&changed).await;
         Ok(())
     }
 
-    /// The same failure on all of these servers on which the owner of the schedule may run commands.
-    async fn all(
-        &self,
-        schedule: &Schedule,
-        servers: &[BatchServer],
-        what: &str,
-    ) -> Result<Vec<(Uuid, String)>, StoreError> {
-        let mut failures = Vec::new();
-        for BatchServer { server_id, .. } in servers.iter().take(MAX_ALERTS) {
-            if self.access.may_still((schedule.owner_id, None), *server_id, Action::Use(Right::Commands)).await? {
-                failures.push((*server_id, what.to_owned()));
-            }
-        }
-        Ok(failures)
-    }
-
-    /// The alerts of a run that failed on these servers.
+    /// What the endings of a run mean for alerts. Where the owner of the schedule may not run commands, it opens none, and ends one
+    /// that is there.
     async fn alerts(
         &self,
         schedule: &Schedule,
-        mut failures: Vec<(Uuid, String)>,
+        endings: Vec<(Uuid, Ending)>,
         at: Timestamp,
         alarms: &dyn Alarms,
     ) -> Result<ScheduleAlerts, StoreError> {
-        failures.truncate(MAX_ALERTS);
+        let (mut failures, mut recovered, mut unchanged) = (Vec::new(), Vec::new(), Vec::new());
+        let mut asked = 0;
+        for (server_id, ending) in endings {
+            match ending {
+                Ending::Succeeded => recovered.push(server_id),
+                Ending::Failed(what) if schedule.is_enabled && asked < MAX_ALERTS => {
+                    asked += 1;
+                    if self.access.may_still((schedule.owner_id, None), server_id, Action::Use(Right::Commands)).await?
+                    {
+                        failures.push((server_id, what));
+                    }
+                }
+                // What is paused tells nothing more.
+                Ending::Failed(_) | Ending::Unclear => unchanged.push(server_id),
+                Ending::Forbidden => {}
+            }
+        }
         let failed = alarms.raise(schedule, &failures, at).await?;
-        Ok(ScheduleAlerts { schedule_id: schedule.id, at, failed, recovered: Vec::new() })
+        Ok(ScheduleAlerts { schedule_id: schedule.id, at, failed, recovered, unchanged })
     }
 
     /// The servers of a run, as they are now: the named ones that exist, and those of the tag on which its owner may run
@@ -275,29 +288,34 @@ impl Schedules {
         let outcome = if is_well { Outcome::Ok } else { Outcome::Failed("command_failed".into()) };
         let ended = entry(action::SCHEDULE_RUN, schedule, Actor::service("")).outcome(outcome).detail(detail);
         let outcome = if is_well { "succeeded" } else { "failed" };
-        let failures = failed.iter().filter_map(|failed| Some((failed.server_id, failure(failed)?))).collect();
-        let alerts = self.alerts(schedule, failures, now, alarms).await?;
-        let alerts = ScheduleAlerts { recovered: succeeded.clone(), ..alerts };
+        let endings = failed.iter().map(|failed| (failed.server_id, ending(failed)));
+        let endings = endings.chain(succeeded.iter().map(|server_id| (*server_id, Ending::Succeeded)));
+        let alerts = self.alerts(schedule, endings.collect(), now, alarms).await?;
         alarms.publish(&self.store.end_run(run, outcome, vec![ended], events, alerts).await?).await;
         Ok(())
     }
 }
 
-/// What an alert says about a server on which a run failed; none if somebody cancelled it there.
-fn failure(failed: &FailedOn) -> Option<String> {
+/// How a run ended on a server that did not succeed.
+fn ending(failed: &FailedOn) -> Ending {
     let FailedOn { status, exit_code, error_code, .. } = failed;
-    Some(match (JobStatus::of(status), error_code.as_deref(), exit_code) {
-        (JobStatus::Cancelled, ..) => return None,
+    Ending::Failed(match (JobStatus::of(status), error_code.as_deref(), exit_code) {
+        // Somebody cancelled it, or it failed on another server, which has an alert.
+        (JobStatus::Cancelled | JobStatus::Skipped, ..) => return Ending::Unclear,
+        (_, Some("forbidden"), _) => return Ending::Forbidden,
         (_, Some("agent_offline"), _) => "did not run: its agent was not connected".to_owned(),
         (_, Some("agent_refused"), _) => "did not run: the agent refused it".to_owned(),
-        (_, Some("forbidden"), _) => "did not run: whose schedule it is may not run commands there".to_owned(),
-        (JobStatus::Skipped, ..) => "did not run: it had failed on another server".to_owned(),
         (JobStatus::TimedOut, ..) => "took too long and was ended".to_owned(),
-        (JobStatus::Lost, ..) => "was started, and how it ended is not known".to_owned(),
+        (JobStatus::Running | JobStatus::Lost, ..) => "was started, and how it ended is not known".to_owned(),
         (_, Some(code), _) => format!("failed ({code})"),
         (_, None, Some(code)) => format!("failed with exit code {code}"),
         (_, None, None) => "failed".to_owned(),
     })
+}
+
+/// The same failure on all of these servers.
+fn all(servers: &[BatchServer], what: &str) -> Vec<(Uuid, Ending)> {
+    servers.iter().map(|server| (server.server_id, Ending::Failed(what.to_owned()))).collect()
 }
 
 /// What is to be done about a schedule now; none if it is not due.
@@ -307,10 +325,10 @@ fn plan(schedule: &Schedule, now: Timestamp) -> Option<Plan> {
         return None;
     }
     let until = schedule.until_at.map(Timestamp::from);
-    // It was checked when it was stored. A zone that a later version does not know any more is never due.
+    // It was checked when it was stored. With a zone that a later version does not know any more, it is missed, and never due again.
     let zone = schedule.time_zone.parse::<Tz>().ok();
     let Some(recurrence) = zone.and_then(|zone| Recurrence::parse(&schedule.cron, zone).ok()) else {
-        let never = Occurrence { next_at: None, ..occurrence(schedule.id, expected, now) };
+        let never = Occurrence { missed: 1, missed_at: Some(expected), ..occurrence(schedule.id, expected, now) };
         return Some(Plan { occurrence: never, is_on_time: false });
     };
     let latest = until.map_or(now, |until| now.min(until.plus_millis(-1)));
@@ -420,19 +438,36 @@ mod tests {
     }
 
     #[test]
-    fn an_alert_says_why_a_run_failed_and_none_is_about_one_that_somebody_cancelled() {
-        let says = |status: &str, exit_code, error_code: Option<&str>| {
-            let error_code = error_code.map(str::to_owned);
-            failure(&FailedOn { server_id: Uuid::nil(), status: status.to_owned(), exit_code, error_code })
-        };
+    fn a_schedule_that_cannot_be_read_any_more_is_missed_and_never_due_again() {
+        let unknown_zone = Schedule { time_zone: "Moon/Tycho".to_owned(), ..daily("2026-11-26T03:00:00Z", None) };
+        let no_cron = Schedule { cron: "@moon".to_owned(), ..daily("2026-11-26T03:00:00Z", None) };
 
-        assert_eq!(says("failed", Some(3), None).unwrap(), "failed with exit code 3");
-        assert_eq!(says("failed", None, Some("agent_refused")).unwrap(), "did not run: the agent refused it");
-        assert_eq!(says("failed", None, Some("agent_offline")).unwrap(), "did not run: its agent was not connected");
-        assert_eq!(says("failed", None, Some("agent_error")).unwrap(), "failed (agent_error)");
-        assert_eq!(says("timed_out", Some(124), None).unwrap(), "took too long and was ended");
-        assert_eq!(says("skipped", None, None).unwrap(), "did not run: it had failed on another server");
-        assert_eq!(says("cancelled", Some(130), None), None);
+        for schedule in [unknown_zone, no_cron] {
+            let Plan { occurrence, is_on_time } = plan(&schedule, at("2026-11-26T03:00:01Z")).unwrap();
+
+            assert_eq!((is_on_time, occurrence.next_at, occurrence.missed), (false, None, 1));
+            assert_eq!(occurrence.missed_at, Some(at("2026-11-26T03:00:00Z")), "so that it is noted, and moved on");
+        }
+    }
+
+    #[test]
+    fn an_alert_says_why_a_run_failed_and_some_endings_open_none() {
+        let on = |status: &str, exit_code, error_code: Option<&str>| {
+            let error_code = error_code.map(str::to_owned);
+            ending(&FailedOn { server_id: Uuid::nil(), status: status.to_owned(), exit_code, error_code })
+        };
+        let says = |what: &str| Ending::Failed(what.to_owned());
+
+        assert_eq!(on("failed", Some(3), None), says("failed with exit code 3"));
+        assert_eq!(on("failed", None, Some("agent_refused")), says("did not run: the agent refused it"));
+        assert_eq!(on("failed", None, Some("agent_offline")), says("did not run: its agent was not connected"));
+        assert_eq!(on("failed", None, Some("agent_error")), says("failed (agent_error)"));
+        assert_eq!(on("timed_out", Some(124), None), says("took too long and was ended"));
+        assert_eq!(on("running", None, None), says("was started, and how it ended is not known"));
+        assert_eq!(on("lost", None, None), says("was started, and how it ended is not known"));
+        assert_eq!(on("failed", None, Some("forbidden")), Ending::Forbidden);
+        assert_eq!(on("skipped", None, None), Ending::Unclear);
+        assert_eq!(on("cancelled", Some(130), None), Ending::Unclear);
     }
 
     #[test]

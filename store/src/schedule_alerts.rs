@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use entity::{alert, schedule};
-use sea_orm::{ColumnTrait, Condition, ConnectionTrait, EntityTrait, QueryFilter, QuerySelect, QueryTrait};
+use sea_orm::{ColumnTrait, Condition, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -28,13 +28,9 @@ pub struct ScheduleAlerts {
     pub failed: Vec<(Alert, AlertAudience)>,
     /// The servers on which it succeeded.
     pub recovered: Vec<Uuid>,
-}
-
-impl ScheduleAlerts {
-    /// The servers of a run.
-    pub(super) fn servers(&self) -> impl Iterator<Item = Uuid> {
-        self.failed.iter().map(|(alert, _)| alert.server_id).chain(self.recovered.iter().copied())
-    }
+    /// The servers about which it says nothing new. An alert of a server that is in none of these lists ends: the schedule does not
+    /// run there any more.
+    pub unchanged: Vec<Uuid>,
 }
 
 impl Store {
@@ -69,6 +65,20 @@ fn is_unsettled() -> Condition {
     Condition::all().add(alert::Column::MetricType.eq(SCHEDULE)).add(alert::Column::RearmedAt.is_null())
 }
 
+/// The servers whose alerts a run may change: those on which it failed, and those that have an alert.
+pub(super) async fn concerned(
+    connection: &impl ConnectionTrait,
+    alerts: &ScheduleAlerts,
+) -> Result<impl Iterator<Item = Uuid>, StoreError> {
+    let before = alert::Entity::find()
+        .select_only()
+        .column(alert::Column::ServerId)
+        .filter(is_unsettled())
+        .filter(alert::Column::ThresholdId.eq(alerts.schedule_id));
+    let before: Vec<Uuid> = before.into_tuple().all(connection).await?;
+    Ok(alerts.failed.iter().map(|(alert, _)| alert.server_id).chain(before))
+}
+
 /// Opens and ends the alerts of servers that exist and are `held`. Returns those that it changed.
 pub(super) async fn change(
     connection: &impl ConnectionTrait,
@@ -76,22 +86,28 @@ pub(super) async fn change(
     held: &[Uuid],
 ) -> Result<Vec<Alert>, StoreError> {
     let held: HashSet<Uuid> = held.iter().copied().collect();
+    let failed: HashSet<Uuid> = alerts.failed.iter().map(|(alert, _)| alert.server_id).collect();
     let recovered: HashSet<Uuid> = alerts.recovered.iter().copied().collect();
+    let unchanged: HashSet<Uuid> = alerts.unchanged.iter().copied().collect();
+    // Locked as they are read, in order: what somebody resolves in the meantime is seen as resolved.
     let before = alert::Entity::find()
         .filter(is_unsettled())
         .filter(alert::Column::ThresholdId.eq(alerts.schedule_id))
+        .order_by_asc(alert::Column::Id)
+        .lock_exclusive()
         .all(connection)
         .await?;
-    lock(connection, before.iter().map(|alert| alert.id)).await?;
     let mut changes = Vec::new();
     let mut open = HashSet::new();
     for alert in before.iter().filter(|alert| held.contains(&alert.server_id)) {
-        let fails = alerts.failed.iter().any(|(failed, _)| failed.server_id == alert.server_id);
-        if fails && alert.resolved_at.is_none() {
-            open.insert(alert.server_id);
+        let server_id = alert.server_id;
+        if failed.contains(&server_id) && alert.resolved_at.is_none() {
+            open.insert(server_id);
             changes.push(AlertChange::Worsened { id: alert.id, value: alert.peak_value + 1.0 });
-        } else if fails || recovered.contains(&alert.server_id) {
+        } else if failed.contains(&server_id) || recovered.contains(&server_id) {
             changes.push(ended(alert, "recovery", alerts.at));
+        } else if !unchanged.contains(&server_id) {
+            changes.push(ended(alert, "threshold_deleted", alerts.at));
         }
     }
     let new =

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::advisory_lock::lock_owner;
 use super::audit_log::record_in;
-use super::schedule_alerts::{ScheduleAlerts, change};
+use super::schedule_alerts::{ScheduleAlerts, change, concerned};
 use super::server_events::{NewServerEvent, hold, insert};
 use super::{Alert, Page, PageRequest, Schedule, ScheduleRun, Store, StoreError};
 use crate::audit::Entry;
@@ -191,7 +191,7 @@ impl Store {
             if let Some(outcome) = outcome {
                 note_run(&transaction, occurrence, None, Some(outcome)).await?;
             }
-            let held = hold(&transaction, alerts.servers()).await?;
+            let held = hold(&transaction, concerned(&transaction, &alerts).await?).await?;
             let changed = change(&transaction, &alerts, &held).await?;
             for entry in &entries {
                 record_in(&transaction, entry.clone()).await?;
@@ -254,7 +254,7 @@ impl Store {
             if ended.rows_affected == 0 {
                 return Ok(Vec::new());
             }
-            let servers = events.iter().map(|event| event.server_id).chain(alerts.servers());
+            let servers = events.iter().map(|event| event.server_id).chain(concerned(&transaction, &alerts).await?);
             let held = hold(&transaction, servers).await?;
             let events = events.iter().filter(|event| held.contains(&event.server_id)).cloned().collect();
             insert(&transaction, events).await?;
