@@ -114,7 +114,7 @@ async fn a_failure_is_one_message_on_each_channel_and_the_next_success_ends_it()
 
     let got = scene.until_got("owner", 2).await;
     assert_eq!((got.len(), got[1].split(' ').next()), (2, Some("resolved")), "{got:?}");
-    assert_eq!(scene.got("guest"), [failed]);
+    assert_eq!(scene.got("guest"), std::slice::from_ref(&failed));
     let [alert] = &scene.alerts().await[..] else { panic!("not one alert") };
     assert_eq!((&alert["status"], &alert["resolved_by"]), (&json!("resolved"), &json!("recovery")));
     let detail = scene.site.read(&format!("/alerts/{}", text_of(&alert["id"]))).await;
@@ -124,6 +124,8 @@ async fn a_failure_is_one_message_on_each_channel_and_the_next_success_ends_it()
 
     scene.runs(&made, 16, CommandStatus::Failed, 1).await;
     assert_eq!(scene.until_got("owner", 3).await.len(), 3, "it is sent again after a success");
+    // What had been sent to the guest would have come before.
+    assert_eq!(scene.got("guest"), [failed]);
 }
 
 impl Scene {
@@ -154,7 +156,63 @@ async fn silences_and_the_severities_of_channels_apply() {
     })
     .await;
     scene.call_delete(&format!("/alerts/silences/{}", text_of(&silence["id"]))).await;
-    assert_eq!(scene.until_got("owner", 1).await.len(), 1, "the end of the silence releases it");
+    let got = scene.until_got("owner", 1).await;
+    assert!(got.len() == 1 && got[0].starts_with("triggered schedule Backup "), "its end releases it alone: {got:?}");
+}
+
+#[actix_web::test]
+async fn an_alert_ends_where_a_schedule_does_not_run_any_more() {
+    let mut scene = Scene::start().await;
+    let made = scene.schedule("critical").await;
+    scene.runs(&made, 1, CommandStatus::Failed, 1).await;
+    assert_eq!(scene.alerts().await[0]["status"], "active");
+    let server = format!("/servers/{}", scene.site.server_id);
+    let put = |path: String, body: Value| by(&scene.site, &scene.site.owner, "PUT", path).json(body).expect(200);
+    put(server.clone(), json!({ "tags": ["db"] })).await;
+    put(path(&made), json!({ "server_ids": null, "tag": "db" })).await;
+    put(server, json!({ "tags": ["web"] })).await;
+
+    due_at(&scene.site, &made, last_minute()).await;
+
+    until_outcome(&scene.site, &made, "no_server").await;
+    let alerts = scene.alerts().await;
+    assert_eq!((alerts.len(), &alerts[0]["resolved_by"]), (1, &json!("threshold_deleted")), "{alerts:?}");
+}
+
+#[actix_web::test]
+async fn whose_right_ended_alerts_nobody_and_ends_the_alert_that_was_open() {
+    let mut scene = Scene::start().await;
+    let grant = json!({
+        "subject": { "user_id": scene.guest.id }, "scope": { "server_id": scene.site.server_id }, "role": "operator",
+    });
+    scene.call_delete(&format!("/grants/{}", text_of(&scene.grant["id"]))).await;
+    let grant = scene.site.post("/grants").json(grant).expect(201).await;
+    let body = json!({
+        "name": "Of a guest", "server_ids": [scene.site.server_id], "command": "backup", "cron": SELDOM,
+        "time_zone": "UTC", "severity": "critical",
+    });
+    let made = by(&scene.site, &scene.guest, "POST", "/schedules").json(body).expect(201).await;
+    due_at(&scene.site, &made, last_minute()).await;
+    let sent = scene.agent.expect_execute().await;
+    scene.agent.send_result(sent.command_id, CommandStatus::Failed, Some(1)).await;
+    assert_eq!(scene.until_got("owner", 1).await.len(), 1);
+    scene.call_delete(&format!("/grants/{}", text_of(&grant["id"]))).await;
+
+    for runs in [2, 3] {
+        let earlier = format!("UPDATE schedule_runs SET due_at = due_at - {}", runs * 60_000);
+        scene.site.service.storage().execute(&[&earlier]).await;
+        due_at(&scene.site, &made, last_minute()).await;
+        eventually("the run without a right has ended", async || {
+            let told = by(&scene.site, &scene.guest, "GET", path(&made)).expect(200).await;
+            let told = told["runs"].as_array().unwrap().clone();
+            (told.len() == runs && told.iter().all(|run| run["outcome"] == "failed")).then_some(())
+        })
+        .await;
+        let alerts = scene.alerts().await;
+        assert_eq!((alerts.len(), &alerts[0]["resolved_by"]), (1, &json!("threshold_deleted")), "{alerts:?}");
+    }
+    let got = scene.until_got("owner", 2).await;
+    assert!(got.len() == 2 && got[1].starts_with("resolved "), "{got:?}");
 }
 
 #[actix_web::test]
