@@ -118,7 +118,10 @@ impl Schedules {
             return Ok(());
         }
         let now = self.clock.now();
-        for schedule in self.store.due_schedules(now).await? {
+        let mut due = self.store.due_schedules(now).await?;
+        // What was missed can wait, and what is due now would be late.
+        due.sort_by_cached_key(|schedule| !plan(schedule, now).is_some_and(|plan| plan.is_on_time));
+        for schedule in due {
             if let Err(error) = self.take(&schedule, now, alarms).await {
                 tracing::warn!(schedule.id = %schedule.id, %error, "a schedule could not run, will try again");
             }
@@ -275,8 +278,8 @@ impl Schedules {
         let is_well = failed.is_empty();
         let event = |FailedOn { server_id, status, .. }: &FailedOn| {
             let detail = json!({
-                "schedule_id": schedule.id, "schedule_owner_id": schedule.owner_id, "username": schedule.username,
-                "name": schedule.name, "batch_id": batch_id, "due_at": due_at, "status": status,
+                "schedule_id": schedule.id, "schedule_owner_id": schedule.owner_id, "name": schedule.name,
+                "batch_id": batch_id, "due_at": due_at, "status": status,
             });
             NewServerEvent::new(*server_id, FAILED_EVENT, now, detail)
         };

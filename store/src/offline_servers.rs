@@ -19,13 +19,14 @@ pub struct OfflineServers {
     pub since: Option<Timestamp>,
 }
 
-/// Requires that a threshold applies to a server, or one of its alerts is unsettled.
+/// Requires that a threshold applies to a server, or one of its alerts is unsettled. Runs look after those of schedules.
 const WATCHED: &str = "(\
     EXISTS (SELECT 1 FROM alert_thresholds t WHERE t.server_id = servers.id AND t.is_enabled) \
     OR EXISTS (SELECT 1 FROM alert_thresholds t WHERE t.owner_id = servers.owner_id AND t.server_id IS NULL \
         AND t.is_enabled AND (t.tag IS NULL OR EXISTS \
             (SELECT 1 FROM server_tags g WHERE g.server_id = servers.id AND g.tag = t.tag))) \
-    OR EXISTS (SELECT 1 FROM alerts a WHERE a.server_id = servers.id AND a.rearmed_at IS NULL))";
+    OR EXISTS (SELECT 1 FROM alerts a WHERE a.server_id = servers.id AND a.rearmed_at IS NULL \
+        AND a.metric_type <> 'schedule'))";
 
 impl Store {
     /// The servers of a share that had an agent, have none now, and on which something is watched.
