@@ -50,7 +50,7 @@ impl Alerts {
     }
 }
 
-/// Its value is the number of runs in a row that failed.
+/// Its value is one failure, and its worst value counts those that follow.
 fn new_alert(schedule: &Schedule, (server_id, owner_id): (Uuid, Uuid), message: String, at: Timestamp) -> Alert {
     Alert {
         id: Uuid::now_v7(),

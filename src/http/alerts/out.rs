@@ -37,9 +37,9 @@ pub struct AlertOut {
     clear_value: Option<f64>,
     comparison: ComparisonOut,
     duration_seconds: i32,
-    /// The value when it fired. For `schedule`, the number of runs in a row that failed.
+    /// The value when it fired. For `schedule`, 1.
     value: f64,
-    /// The worst value since.
+    /// The worst value since. For `schedule`, how many runs failed since, or were missed.
     peak_value: f64,
     status: AlertStatusOut,
     severity: SeverityOut,
