@@ -78,6 +78,15 @@ impl Source {
         }
     }
 
+    /// The end of the stream is meant.
+    fn close(&self) {
+        if let Self::Agent(stream) = self
+            && let Some(closer) = stream.closer()
+        {
+            closer.close();
+        }
+    }
+
     async fn grant(&mut self, bytes: u64) {
         match self {
             // An agent that has gone ends the stream, which the next call reports.
@@ -90,6 +99,8 @@ impl Source {
 /// A control message to a stream.
 enum Control {
     Grant(u64),
+    /// The reader wants no more of it.
+    Close,
 }
 
 impl Answer for PeerServer {
@@ -143,6 +154,11 @@ impl PeerServer {
                 let opened = self.start_stream(server_id, message);
                 bus_client.answer(reply, &opened);
             }
+            PeerRequest::OpenKept(request) => {
+                let opened = self.parts.registry.open_kept(server_id, *request);
+                let opened = opened.map(|stream| self.publish(stream.stream_id(), Source::Agent(Box::new(stream))));
+                bus_client.answer(reply, &opened);
+            }
         }
     }
 
@@ -189,8 +205,12 @@ impl PeerServer {
                 stream.send(Control::Grant(*bytes)).await.map_err(|_| CallError::Offline)
             }
             ServiceMessage::LogsStop { stream_id } | ServiceMessage::TerminalStop { stream_id } => {
-                // Removing the stream ends its reader.
-                self.streams.remove(stream_id);
+                match self.streams.remove(stream_id) {
+                    // A stream that has ended in between needs nothing.
+                    Some((_, stream)) => _ = stream.send(Control::Close).await,
+                    // A terminal that is kept may have lost its stream already.
+                    None => self.parts.registry.tell(server_id, message),
+                }
                 Ok(())
             }
             ServiceMessage::Cancel { command_id } => {
@@ -215,6 +235,12 @@ impl PeerServer {
                 (stream.stream_id(), Source::Agent(Box::new(stream)))
             }
         };
+        self.publish(stream_id, source);
+        Ok(())
+    }
+
+    /// Passes on the messages of a stream in a task of its own.
+    fn publish(&self, stream_id: Uuid, source: Source) {
         let (control, controls) = mpsc::channel(CONTROLS);
         self.streams.insert(stream_id, control);
         let peer_server = self.clone();
@@ -222,7 +248,6 @@ impl PeerServer {
             peer_server.pump(stream_id, source, controls).await;
             peer_server.streams.remove(&stream_id);
         });
-        Ok(())
     }
 
     /// Passes on the messages of a stream until it ends or its reader has gone. Dropping the source ends the stream.
@@ -240,6 +265,7 @@ impl PeerServer {
                         source.grant(bytes).await;
                         continue;
                     }
+                    Some(Control::Close) => return source.close(),
                     None => return,
                 },
                 () = tokio::time::sleep(STILL_EVERY) => StreamFrame::Still,

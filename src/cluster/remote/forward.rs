@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::message::{Answered, Demand, PeerRequest, Sent, StreamFrame};
 use super::{PROMPT, Remote, failed};
 use crate::bus::{BusError, Subscription};
-use crate::registry::{CallError, Opening, Order, StreamOver, StreamSink};
+use crate::registry::{CallError, Opening, Order, StreamOver, StreamRequest, StreamSink};
 
 /// Added to the agent's deadline, so that the server's home reports the timeout first.
 const BEYOND: Duration = Duration::from_secs(1);
@@ -116,13 +116,17 @@ impl Remote {
 
     /// Opens a stream at the home of a server, and hands on its messages until it ends.
     async fn read(&self, server_id: Uuid, opening: Opening, unopened: Unopened) {
-        let Opening { stream_id, message, sink } = opening;
+        let Opening { stream_id, request, sink } = opening;
         // Subscribes first, so that no message is missed.
         let mut frames = match self.bus_client.listen(self.bus_client.subjects.stream(stream_id)).await {
             Ok(frames) => frames,
             Err(error) => return sink.end(Err(failed(error))),
         };
-        let opened = self.home::<Sent>(server_id, &PeerRequest::Open(message)).await;
+        let ask = match request {
+            StreamRequest::Plain(message) => PeerRequest::Open(message),
+            StreamRequest::Kept(kept) => PeerRequest::OpenKept(kept),
+        };
+        let opened = self.home::<Sent>(server_id, &ask).await;
         drop(unopened);
         if let Err(error) = opened.unwrap_or_else(|error| Err(failed(error))) {
             return sink.end(Err(error));
