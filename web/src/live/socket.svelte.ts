@@ -4,7 +4,7 @@ import { clock } from './clock.svelte';
 import { untrack } from 'svelte';
 import { session } from '../session/session.svelte';
 import { takeSocket } from '../boot/taken';
-import { delay, FORBIDDEN, SERVER_DELETED, UNAUTHORIZED } from './backoff';
+import { delay, DETACHED, FORBIDDEN, SERVER_DELETED, UNAUTHORIZED } from './backoff';
 
 export interface Message {
   type: string;
@@ -137,6 +137,14 @@ export class Socket {
     this.state = 'gone';
   }
 
+  /** Closes it, and lets the service keep what was open on it. */
+  part(): void {
+    clearTimeout(this.#timer);
+    this.#attempt += 1;
+    this.#letGo(DETACHED);
+    this.state = 'gone';
+  }
+
   #opened(): void {
     this.state = 'open';
     this.lostAt = null;
@@ -198,12 +206,12 @@ export class Socket {
     this.#letGo();
   }
 
-  #letGo(): void {
+  #letGo(code = 1000): void {
     const socket = this.#socket;
     this.#socket = null;
     if (!socket) return;
     socket.onopen = socket.onmessage = socket.onclose = null;
-    socket.close(1000);
+    socket.close(code);
   }
 
   /** Called now and then: looks for half-open connections. */
