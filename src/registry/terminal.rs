@@ -51,6 +51,8 @@ pub enum KeptRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     pub user_id: Uuid,
+    /// The token of a program: it resumes only what it has opened, and a sign-in none of that.
+    pub token_id: Option<Uuid>,
     /// The SHA-256 of the terminal's secret.
     pub secret_digest: Vec<u8>,
     /// As the agent's policy names the person.

@@ -124,6 +124,7 @@ impl LiveTerminal {
     pub async fn start(server: &Server<'_>, opening: Opening) -> Result<Self, OpenError> {
         let Opening { owner_id, actor, asker, size, signed, kept_for } = opening;
         let (terminal_id, user_id) = (Uuid::now_v7(), actor.user_id);
+        let token_id = actor.token.as_ref().map(|token| token.id);
         let by = Some(actor.to_string());
         let kept = kept_for.map(|kept_for| Kept::fresh(terminal_id, kept_for)).transpose()?;
         let entry = Entry::new(action::TERMINAL_OPEN, owner_id, actor).on_server(server.id).target(terminal_id);
@@ -147,7 +148,7 @@ impl LiveTerminal {
                 // The agent knows the terminal, and each client has a stream of its own.
                 let stream_id = Uuid::now_v7();
                 live.stream_id = stream_id;
-                let holder = kept.holder(user_id, asker);
+                let holder = kept.holder(user_id, token_id, asker);
                 server.registry.open_kept(server.id, KeptRequest::Start { stream_id, start, holder }).ok()
             }
             _ => server.registry.open_terminal(server.id, start).ok(),

@@ -106,10 +106,10 @@ impl AgentSession {
                 match self.take_kept(terminal_id, &holder) {
                     Ok(terminal) => self.resume(terminal_id, terminal, (stream_id, sink), (size, offset), ctx),
                     Err(Denied::NoTerminal) => sink.end(Err(no_terminal())),
+                    // It ends when nobody else comes: this instance and that of the client may not know the same teams yet.
                     Err(Denied::OtherPerson) => {
-                        self.close_terminal(terminal_id, ctx);
                         let detail =
-                            "the terminal was closed, because your name or your teams have changed since it was opened";
+                            "your name or your teams have changed since the terminal was opened: open another one";
                         sink.end(Err(error("agent_refused", detail)));
                     }
                 }
@@ -123,7 +123,9 @@ impl AgentSession {
         let terminal = active.terminals.get(&terminal_id).ok_or(Denied::NoTerminal)?;
         let known = &terminal.holder;
         // Digests of secrets that nobody can guess: how long the comparison takes says nothing.
-        if (known.user_id, &known.secret_digest) != (holder.user_id, &holder.secret_digest) {
+        if (known.user_id, known.token_id, &known.secret_digest)
+            != (holder.user_id, holder.token_id, &holder.secret_digest)
+        {
             return Err(Denied::NoTerminal);
         }
         // The agent's policy may name people, and has judged this one.

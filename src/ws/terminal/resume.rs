@@ -42,9 +42,9 @@ impl Kept {
         Self { terminal_id, secret, kept_for, offset, is_told: false, closer: None, is_decided: false }
     }
 
-    pub(super) fn holder(&self, user_id: Uuid, asker: Option<Asker>) -> Holder {
+    pub(super) fn holder(&self, user_id: Uuid, token_id: Option<Uuid>, asker: Option<Asker>) -> Holder {
         let secret_digest = Sha256::digest(self.secret.expose_secret().as_bytes()).to_vec();
-        Holder { user_id, secret_digest, asker }
+        Holder { user_id, token_id, secret_digest, asker }
     }
 
     /// What to tell the client first: once, when the home has the terminal, whose output it gets from `begins` on.
@@ -82,7 +82,7 @@ pub(super) fn first_message(
     let Some(user_id) = opening.actor.user_id else { return over(terminal, Err(CallError::Offline), ctx) };
     let Resume { terminal_id, secret, offset } = resume;
     let kept = Kept::new(terminal_id, SecretString::from(secret), opening.kept_for.unwrap_or_default(), offset);
-    let holder = kept.holder(user_id, opening.asker);
+    let holder = kept.holder(user_id, opening.actor.token.as_ref().map(|token| token.id), opening.asker);
     let entry = Entry::new(action::TERMINAL_RESUME, opening.owner_id, opening.actor);
     let entry = entry.on_server(terminal.feature.server_id).target(terminal_id);
     terminal.feature.kept = Some(kept);
