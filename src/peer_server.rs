@@ -205,11 +205,14 @@ impl PeerServer {
                 stream.send(Control::Grant(*bytes)).await.map_err(|_| CallError::Offline)
             }
             ServiceMessage::LogsStop { stream_id } | ServiceMessage::TerminalStop { stream_id } => {
-                match self.streams.remove(stream_id) {
-                    // A stream that has ended in between needs nothing.
-                    Some((_, stream)) => _ = stream.send(Control::Close).await,
-                    // A terminal that is kept may have lost its stream already.
-                    None => self.parts.registry.tell(server_id, message),
+                // A stream that has ended in between needs nothing.
+                if let Some((_, stream)) = self.streams.remove(stream_id) {
+                    _ = stream.send(Control::Close).await;
+                }
+                // A stream with output on its way may learn first that its reader has gone, and that would keep the terminal. So its
+                // session gets the message as well, and what comes second finds nothing.
+                if matches!(message, ServiceMessage::TerminalStop { .. }) {
+                    self.parts.registry.tell(server_id, message);
                 }
                 Ok(())
             }

@@ -11,6 +11,7 @@ use crate::support::agent::FakeAgent;
 use crate::support::dashboard::Dashboard;
 use crate::support::machine::Machine;
 use crate::support::terminal::Client;
+use crate::support::{registration, text_of};
 
 async fn follow(scene: &Scene, instance: usize, query: &str) -> Dashboard {
     scene.open(instance, &format!("/api/v1/ws/logs/{}?{query}", scene.server_id())).await
@@ -215,5 +216,28 @@ async fn a_terminal_is_resumed_through_another_instance() {
 
     client.close(1000).await;
 
+    machine.until_no_process().await;
+}
+
+#[actix_web::test]
+async fn a_right_that_is_taken_away_ends_a_terminal_whose_output_flows_to_another_instance() {
+    let scene = Scene::start().await;
+    let machine = Machine::new();
+    let _agent = machine.agent(scene.cluster.address(B), &scene.prepared.key, &["--terminal", "on"]);
+    scene.until_status(A, "online").await;
+    let guest = scene.client(A).post("/auth/register").json(registration("guest")).expect(201).await;
+    let scope = json!({"server_id": scene.server_id()});
+    let body = json!({"subject": {"username": "guest"}, "scope": scope, "role": "operator", "rights": ["terminal"]});
+    let grant = text_of(&scene.post(A, "/grants").json(body).expect(201).await["id"]);
+    let address = scene.cluster.address(A);
+    let mut client = Client::open(address, &text_of(&guest["access_token"]), scene.server_id()).await;
+    client.type_in(&format!("X={} yes\n", machine.marker)).await;
+    client.until("y\r\ny\r\n").await;
+    machine.until_processes(1).await;
+
+    let end = scene.client(A).call("DELETE".parse().unwrap(), &format!("/grants/{grant}"));
+    end.bearer(&scene.prepared.token).expect(200).await;
+
+    client.socket.expect_close(4404).await;
     machine.until_no_process().await;
 }
