@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
-use signalbox_protocol::agent::{Asker, ServiceMessage, TerminalSize, TerminalStart};
+use signalbox_protocol::agent::{Asker, RequestError, ServiceMessage, TerminalSize, TerminalStart};
 use uuid::Uuid;
 
 use super::stream::{AgentStream, Opening, StreamKind};
@@ -65,6 +65,12 @@ impl KeptRequest {
             Self::Start { stream_id, .. } | Self::Resume { stream_id, .. } => *stream_id,
         }
     }
+}
+
+/// How the stream of a client ends that does not take what its terminal shows. It can come back.
+pub fn client_behind() -> CallError {
+    let detail = "the client did not take the output of the terminal in time: resume it";
+    CallError::Agent(RequestError::new("terminal_detached", detail))
 }
 
 impl RegistryHandle {

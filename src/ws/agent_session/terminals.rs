@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::kept::{Credit, Ring};
 use super::{AgentSession, Context, Phase};
 use crate::audit::{Outcome, action};
-use crate::registry::terminal::{Holder, KEPT_BYTES, KeptRequest, TERMINAL_CREDIT};
+use crate::registry::terminal::{Holder, KEPT_BYTES, KeptRequest, TERMINAL_CREDIT, client_behind};
 use crate::registry::{CallError, StreamOver, StreamSink};
 use crate::shares::{Permit, Share};
 
@@ -40,7 +40,7 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    /// Shows output to the client, if there is one.
+    /// Shows output to the client, if there is one. An error means that the client does not take it.
     fn show(&self, data: String, offset: u64) -> Result<(), StreamOver> {
         let Some(client) = &self.client else { return Ok(()) };
         let output = TerminalOutput { stream_id: self.stream_id, data, offset: Some(offset) };
@@ -163,6 +163,9 @@ impl AgentSession {
         }
         let Phase::Active(active) = &mut self.phase else { return };
         active.terminals.insert(terminal_id, terminal);
+        if missed.is_err() {
+            self.let_go(terminal_id, ctx);
+        }
     }
 
     /// Attaches a client to a terminal, and waits for its parting.
@@ -195,9 +198,25 @@ impl AgentSession {
     fn lost(&mut self, terminal_id: Uuid, stream_id: Uuid, ctx: &mut Context) {
         let Phase::Active(active) = &mut self.phase else { return };
         let Some(terminal) = active.terminals.get_mut(&terminal_id) else { return };
-        if terminal.stream_id != stream_id || terminal.client.take().is_none() {
-            return;
+        if terminal.stream_id == stream_id && terminal.client.take().is_some() {
+            self.detached(terminal_id, ctx);
         }
+    }
+
+    /// The client of a terminal does not take its output: it is lost, until it comes back.
+    fn let_go(&mut self, terminal_id: Uuid, ctx: &mut Context) {
+        let Phase::Active(active) = &mut self.phase else { return };
+        let Some(client) = active.terminals.get_mut(&terminal_id).and_then(|terminal| terminal.client.take()) else {
+            return;
+        };
+        client.end(Err(client_behind()));
+        self.detached(terminal_id, ctx);
+    }
+
+    /// A terminal has no client any more.
+    fn detached(&mut self, terminal_id: Uuid, ctx: &mut Context) {
+        let Phase::Active(active) = &mut self.phase else { return };
+        let Some(terminal) = active.terminals.get_mut(&terminal_id) else { return };
         let Ok(place) = self.services.dashboards.try_enter(Share::Account(terminal.holder.user_id)) else {
             return self.close_terminal(terminal_id, ctx);
         };
@@ -234,16 +253,13 @@ impl AgentSession {
         }
         let bytes = u64::try_from(output.data.len()).unwrap_or(u64::MAX);
         let offset = terminal.ring.end();
-        let shown = match terminal.credit.take(bytes) {
-            true => {
-                terminal.ring.push(&output.data);
-                terminal.show(output.data, offset)
-            }
-            false => Err(StreamOver::Overrun),
-        };
-        if let Err(over) = shown {
+        if !terminal.credit.take(bytes) {
             self.send(&ServiceMessage::TerminalStop { stream_id: terminal_id }, ctx);
-            self.terminal_ended(terminal_id, Err(over.error()), ctx);
+            return self.terminal_ended(terminal_id, Err(StreamOver::Overrun.error()), ctx);
+        }
+        terminal.ring.push(&output.data);
+        if terminal.show(output.data, offset).is_err() {
+            self.let_go(terminal_id, ctx);
         }
     }
 
