@@ -20,6 +20,7 @@ use crate::commands::peer_messages;
 use crate::commands::published::PublishedJobs;
 use crate::logs::{Logs, Relay};
 use crate::reconciler::Reconciler;
+use crate::registry::terminal::Closer;
 use crate::registry::{AgentStream, CallError, RegistryHandle};
 
 /// How often the reader of a stream gets a message that nothing happens, which also detects that the reader has gone.
@@ -80,10 +81,18 @@ impl Source {
 
     /// The end of the stream is meant.
     fn close(&self) {
-        if let Self::Agent(stream) = self
-            && let Some(closer) = stream.closer()
-        {
-            closer.close();
+        _ = self.closer().map(|closer| closer.close());
+    }
+
+    /// The reader has the stream, and says itself when it means its end.
+    fn keep(&self) {
+        _ = self.closer().map(|closer| closer.keep());
+    }
+
+    fn closer(&self) -> Option<Closer> {
+        match self {
+            Self::Agent(stream) => stream.closer(),
+            Self::Log(_) => None,
         }
     }
 
@@ -274,7 +283,7 @@ impl PeerServer {
                 () = tokio::time::sleep(STILL_EVERY) => StreamFrame::Still,
             };
             match bus_client.ask::<Demand>(subject.clone(), &frame, TAKEN_WITHIN).await {
-                Ok(Demand::More) => {}
+                Ok(Demand::More) => source.keep(),
                 Ok(Demand::Enough) | Err(_) => return,
             }
         }

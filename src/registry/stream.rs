@@ -202,9 +202,9 @@ impl AgentStream {
         (Self { registry, server_id, stream_id, stop, messages, credit, ended, held, closer: None }, sink)
     }
 
-    /// The same stream, of a terminal that is kept when it is dropped.
-    pub(super) fn kept(mut self) -> Self {
-        self.closer = Some(Closer::default());
+    /// The same stream, of a terminal that may be kept when it is dropped.
+    pub(super) fn kept(mut self, closer: Closer) -> Self {
+        self.closer = Some(closer);
         self
     }
 

@@ -77,6 +77,7 @@ impl RegistryHandle {
     /// Opens a terminal that is kept when its client is lost, or resumes one.
     pub fn open_kept(&self, server_id: Uuid, request: KeptRequest) -> Result<AgentStream, CallError> {
         let stream_id = request.stream_id();
+        let is_new = matches!(request, KeptRequest::Start { .. });
         let credit = match &request {
             KeptRequest::Start { .. } => TERMINAL_CREDIT,
             // What it missed comes beside the agent's credit.
@@ -85,15 +86,26 @@ impl RegistryHandle {
         let (stream, sink) = AgentStream::new(self.clone(), server_id, stream_id, credit, StreamKind::Terminal);
         let request = StreamRequest::Kept(Box::new(request));
         self.route(server_id, Order::Open(Opening { stream_id, request, sink }))?;
-        Ok(stream.kept())
+        Ok(stream.kept(Closer::new(is_new)))
     }
 }
 
-/// Says that the client of a kept terminal ends it. Otherwise the end of its stream only means that it was lost.
-#[derive(Debug, Clone, Default)]
+/// Says whether the end of a stream ends its terminal. Otherwise it only means that the client was lost.
+///
+/// A new terminal ends with its stream until its client has what resumes it.
+#[derive(Debug, Clone)]
 pub struct Closer(Arc<AtomicBool>);
 
 impl Closer {
+    pub(super) fn new(is_closed: bool) -> Self {
+        Self(Arc::new(AtomicBool::new(is_closed)))
+    }
+
+    /// The end of the stream leaves the terminal to its next client.
+    pub fn keep(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
     /// The end of the stream ends the terminal.
     pub fn close(&self) {
         self.0.store(true, Ordering::Relaxed);

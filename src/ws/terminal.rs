@@ -181,12 +181,22 @@ impl LiveTerminal {
     /// Writes how the terminal ended to the audit log, once.
     fn conclude(&mut self, outcome: Outcome) {
         let Some(entry) = self.entry.take() else { return };
-        if self.kept.as_ref().is_some_and(|kept| kept.is_told) {
+        let (store, server_id) = (self.store.clone(), self.server_id);
+        // Whether the home has it is not known before its first message. The first of the two that writes is right.
+        let kept = self.kept.as_ref().map(|kept| (kept.terminal_id, kept.is_told));
+        if kept.is_some_and(|(_, is_told)| is_told) {
             return;
         }
-        let store = self.store.clone();
         tokio::spawn(async move {
-            if let Err(error) = store.record(entry.outcome(outcome)).await {
+            let written = match kept {
+                Some((terminal_id, _)) => {
+                    store
+                        .note_terminal((entry.owner_id, server_id), terminal_id, (action::TERMINAL_OPEN, outcome))
+                        .await
+                }
+                None => store.record(entry.outcome(outcome)).await,
+            };
+            if let Err(error) = written {
                 tracing::error!(%error, "cannot record the end of a terminal");
             }
         });

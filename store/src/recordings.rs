@@ -57,7 +57,7 @@ impl Store {
 }
 
 impl Store {
-    /// Writes what became of a terminal, in the name of the person who opened it.
+    /// Writes what became of a terminal, in the name of the person who opened it. Nothing is written after its end.
     pub async fn note_terminal(
         &self,
         (owner_id, server_id): (Uuid, Uuid),
@@ -66,8 +66,22 @@ impl Store {
     ) -> Result<(), StoreError> {
         let opened = of_terminal(server_id, terminal_id, action::TERMINAL_OPEN).filter(Column::Outcome.eq("started"));
         let Some(opened) = opened.one(&self.read).await? else { return Ok(()) };
+        let after = opened.seq;
         let entry = Entry::new(action, owner_id, actor_of(opened.into())).on_server(server_id).target(terminal_id);
-        self.record(entry.outcome(outcome)).await
+        let entry = entry.outcome(outcome);
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let place = advance(&transaction, entry.server_id).await?;
+            // As above: two that say how it ended come one after the other.
+            let ended = of_terminal(server_id, terminal_id, action::TERMINAL_OPEN).filter(Column::Seq.gt(after));
+            if ended.one(&transaction).await?.is_some() {
+                return transaction.rollback().await.map_err(StoreError::from);
+            }
+            insert(&transaction, entry.clone(), place).await?;
+            transaction.commit().await?;
+            Ok(())
+        })
+        .await
     }
 }
 

@@ -18,7 +18,7 @@ use super::{Kept, LiveTerminal, Opening, PATIENCE, Terminal, data, over, pump, s
 use crate::audit::{Entry, action};
 use crate::random;
 use crate::registry::CallError;
-use crate::registry::terminal::{Holder, KeptRequest};
+use crate::registry::terminal::{Closer, Holder, KeptRequest};
 use crate::ws::dashboard::Context;
 
 /// What a client says of the terminal that it resumes.
@@ -51,6 +51,9 @@ impl Kept {
     pub(super) fn tell(&mut self, begins: u64) -> Option<Vec<FeedMessage>> {
         if std::mem::replace(&mut self.is_told, true) {
             return None;
+        }
+        if !self.is_decided {
+            _ = self.closer.as_ref().map(Closer::keep);
         }
         let secret = self.secret.expose_secret().to_owned();
         let kept = FeedMessage::Kept { terminal_id: self.terminal_id, secret, seconds: self.kept_for.as_secs() };
