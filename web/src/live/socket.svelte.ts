@@ -113,7 +113,15 @@ export class Socket {
   /** The tab is seen again, or the network is back. */
   wake(now = clock.present()): void {
     if (this.state === 'resting' || this.state === 'waiting') void this.connect();
-    else if (this.state === 'open' && now - this.#heardAt > SILENCE_MS) void this.connect();
+    else this.tend(now);
+  }
+
+  /** The page comes out of the browser's cache, where its connections ended without an event. */
+  revive(): void {
+    if (!this.options.once) return void this.connect();
+    if (this.state !== 'open') return;
+    this.#letGo(DETACHED);
+    void this.#closed(LOST);
   }
 
   /**
@@ -214,7 +222,7 @@ export class Socket {
     socket.close(code);
   }
 
-  /** Called now and then: looks for half-open connections. */
+  /** Called now and then: looks for half-open connections. What is opened once may say nothing for hours. */
   tend(now: number): void {
     if (this.state === 'open' && !this.options.once && now - this.#heardAt > SILENCE_MS) void this.connect();
   }
@@ -228,8 +236,7 @@ class Live {
     document.addEventListener('visibilitychange', () => this.#visibility());
     window.addEventListener('online', () => this.#each((socket) => socket.wake()));
     window.addEventListener('offline', () => this.#each((socket) => socket.lose()));
-    // A page that comes out of the browser's cache has lost its sockets without an event.
-    window.addEventListener('pageshow', (event) => event.persisted && this.#each((socket) => void socket.connect()));
+    window.addEventListener('pageshow', (event) => event.persisted && this.#each((socket) => socket.revive()));
     setInterval(() => document.hidden || this.#each((socket) => socket.tend(clock.present())), 15_000);
   }
 
