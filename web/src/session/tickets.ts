@@ -1,5 +1,5 @@
-// What this page needs to resume its terminals after it was loaded again. The secrets stay in this tab, and no longer than
-// the sign-in.
+// What this page needs to resume its terminals after it was loaded again. The secrets stay in this tab and in its duplicates, and no
+// longer than the sign-in.
 
 /** The names of tickets in the tab's storage begin so. */
 const PREFIX = 'terminal:';
@@ -7,6 +7,10 @@ const PREFIX = 'terminal:';
 export interface Ticket {
   terminalId: string;
   secret: string;
+  /** How much output the page has drawn, and answered where it asked for something. */
+  bytes: number;
+  /** Nothing waits after this time. */
+  until: number;
 }
 
 export function keepTicket(serverId: string, ticket: Ticket): void {
@@ -20,8 +24,10 @@ export function keepTicket(serverId: string, ticket: Ticket): void {
 export function ticketOf(serverId: string): Ticket | null {
   try {
     const found = JSON.parse(sessionStorage.getItem(PREFIX + serverId) ?? 'null') as Partial<Ticket> | null;
-    const { terminalId, secret } = found ?? {};
-    return typeof terminalId === 'string' && typeof secret === 'string' ? { terminalId, secret } : null;
+    const { terminalId, secret, bytes, until } = found ?? {};
+    if (typeof terminalId !== 'string' || typeof secret !== 'string') return null;
+    if (typeof bytes !== 'number' || typeof until !== 'number' || until <= Date.now()) return null;
+    return { terminalId, secret, bytes, until };
   } catch {
     return null;
   }

@@ -7,8 +7,10 @@ import { dropTicket, keepTicket, type Ticket } from '../../../session/tickets';
 
 /** The longest pause between two attempts: there are two minutes in all. */
 const LONGEST_PAUSE_MS = 5_000;
-/** Errors of an attempt that the next one may not have. */
-const PASSING = new Set(['busy', 'agent_timeout']);
+/** Errors after which the terminal may still be there. If it is not, the next attempt says so. */
+const PASSING = new Set(['agent_disconnected', 'agent_offline', 'agent_timeout', 'busy', 'terminal_detached']);
+/** What the tab remembers is at most so old. */
+const REMEMBER_EVERY_MS = 5_000;
 /** For how long a terminal is kept, until the service says it. */
 const KEPT_SECONDS = 120;
 
@@ -37,6 +39,7 @@ export class Line {
   #until: number | null = null;
   #failures = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #remembering: ReturnType<typeof setInterval> | undefined;
   #isOver = false;
   #hasProved = false;
 
@@ -55,7 +58,7 @@ export class Line {
   /** Resumes a terminal whose output is not there any more. */
   resume(ticket: Ticket): void {
     this.#ticket = ticket;
-    this.#until = Date.now() + this.#keptMs;
+    this.#until = ticket.until;
     this.#listen();
     this.#redial();
   }
@@ -73,6 +76,8 @@ export class Line {
     if (!this.#isOver) dropTicket(this.#serverId);
     this.#isOver = true;
     clearTimeout(this.#timer);
+    clearInterval(this.#remembering);
+    window.removeEventListener('pagehide', this.#remember);
     window.removeEventListener('offline', this.#offline);
     window.removeEventListener('online', this.#online);
     this.#stop?.();
@@ -80,9 +85,18 @@ export class Line {
   }
 
   #listen(): void {
+    this.#remembering = setInterval(this.#remember, REMEMBER_EVERY_MS);
+    window.addEventListener('pagehide', this.#remember);
     window.addEventListener('offline', this.#offline);
     window.addEventListener('online', this.#online);
   }
+
+  readonly #remember = () => {
+    if (this.#ticket === null) return;
+    this.#ticket.bytes = Math.max(this.#ticket.bytes, this.#bytes);
+    this.#ticket.until = this.#until ?? Date.now() + this.#keptMs;
+    keepTicket(this.#serverId, this.#ticket);
+  };
 
   // A connection without a network looks open for minutes.
   readonly #offline = () => {
@@ -131,17 +145,19 @@ export class Line {
       return this.#kept(message.data as { terminal_id: string; secret: string; seconds: number });
     if (message.type === 'output') this.#count(message.data as { data: string; offset?: number });
     const isError = message.type === 'error';
-    if (isError && this.#until !== null && PASSING.has((message.data as { code: string }).code)) return;
+    // The service closes the socket after it.
+    if (isError && this.#ticket !== null && PASSING.has((message.data as { code: string }).code)) return;
     if (isError || message.type === 'exit') this.close();
     this.#events.message(message);
   }
 
   #kept({ terminal_id: terminalId, secret, seconds }: { terminal_id: string; secret: string; seconds: number }): void {
-    this.#ticket = { terminalId, secret };
+    this.#ticket = { terminalId, secret, bytes: this.#ticket?.bytes ?? 0, until: 0 };
     this.#keptMs = seconds * 1_000;
     this.#until = null;
     this.#failures = 0;
-    keepTicket(this.#serverId, this.#ticket);
+    this.#hasProved = false;
+    this.#remember();
     this.#events.open();
   }
 
@@ -155,15 +171,16 @@ export class Line {
     if (code === FORBIDDEN || code === SERVER_DELETED) return this.#end('taken');
     if (refused !== null && !this.#hasProved) {
       // A browser does not say why a socket was refused. Perhaps the service wants to know first who asks.
-      this.#hasProved = true;
-      void proofFor(refused).then(
-        (proof) => {
-          if (proof === 'given') this.#dial(query);
-          else if (proof === 'refused') this.#end('notProved');
-          else this.#lose(code);
-        },
-        () => this.#lose(code),
-      );
+      const socket = this.#socket;
+      void proofFor(refused)
+        .catch(() => 'unasked' as const)
+        .then((proof) => {
+          if (socket !== this.#socket) return;
+          if (proof === 'refused') return this.#end('notProved');
+          if (proof === 'unasked') return this.#lose(code);
+          this.#hasProved = true;
+          this.#dial(query);
+        });
       return;
     }
     this.#lose(code);

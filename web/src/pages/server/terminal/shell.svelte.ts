@@ -7,7 +7,7 @@ import type { Message } from '../../../live/socket.svelte';
 import { sentence } from '../../../api/failure';
 import { reasonOf, type Reason } from '../../../signing/refusals';
 import { boundRepeats } from './bounds';
-import { Intake, Typing } from './flow';
+import { divided, Intake, Typing } from './flow';
 import { sent, withControl, type ScreenKey } from './keys';
 import { Line, type Loss } from './line';
 import type { Ticket } from '../../../session/tickets';
@@ -39,6 +39,10 @@ export class Shell {
 
   readonly #fit = new FitAddon();
   #line: Line | null = null;
+  /** The output up to here was drawn by this page before it was loaded again. It has answered what programs asked in it. */
+  #answeredBytes = 0;
+  /** That output is drawn again. */
+  #isReplaying = false;
   readonly #intake: Intake;
   readonly #typing: Typing;
   readonly #leave: () => void;
@@ -58,8 +62,9 @@ export class Shell {
     boundRepeats(this.terminal);
     this.terminal.loadAddon(this.#fit);
     this.terminal.attachCustomKeyEventHandler((event) => this.#key(event));
-    this.terminal.onData((text) => this.type(text));
-    this.terminal.onBinary((text) => this.type(text));
+    const typed = (text: string) => this.#isReplaying || this.type(text);
+    this.terminal.onData(typed);
+    this.terminal.onBinary(typed);
     this.terminal.onSelectionChange(() => (this.hasSelection = this.terminal.hasSelection()));
     this.terminal.onResize(({ cols, rows }) => {
       if (this.state === 'open') this.#line?.send({ type: 'resize', data: { columns: cols, rows } });
@@ -90,6 +95,8 @@ export class Shell {
       message: (message) => this.#message(message),
     });
     this.#line = line;
+    this.#answeredBytes = how.ticket?.bytes ?? 0;
+    this.#isReplaying = this.#answeredBytes > 0;
     if (how.ticket) line.resume(how.ticket);
     else line.open(how.signed);
     this.terminal.focus();
@@ -155,7 +162,7 @@ export class Shell {
   }
 
   #message({ type, data }: Message): void {
-    if (type === 'output') this.#intake.add((data as { data: string }).data);
+    if (type === 'output') this.#output(data as { data: string; offset?: number });
     else if (type === 'left_out') {
       // Colours and modes may have been changed by what is missing: both are reset.
       const missing = m.leftOut({ count: (data as { bytes: number }).bytes });
@@ -170,6 +177,15 @@ export class Shell {
       this.refusal = reasonOf(error);
       this.#end(sentence(error.detail));
     }
+  }
+
+  #output({ data, offset = 0 }: { data: string; offset?: number }): void {
+    if (!this.#isReplaying) return this.#intake.add(data);
+    const bytes = new TextEncoder().encode(data).length;
+    const [old, fresh] = divided(data, this.#answeredBytes - offset);
+    this.#intake.add(old);
+    if (offset + bytes >= this.#answeredBytes) this.terminal.write('', () => (this.#isReplaying = false));
+    this.#intake.add(fresh);
   }
 
   #end(reason: string): void {
