@@ -145,14 +145,14 @@ impl AgentSession {
 
     pub(super) fn tell(
         &mut self,
-        message: &ServiceMessage,
+        message: ServiceMessage,
         sent: Option<oneshot::Sender<Result<(), CallError>>>,
         ctx: &mut Context,
     ) {
         let Phase::Active(active) = &mut self.phase else {
             return sent.map_or((), |sent| _ = sent.send(Err(CallError::Offline)));
         };
-        if let ServiceMessage::LogsStop { stream_id } | ServiceMessage::TerminalStop { stream_id } = message {
+        if let ServiceMessage::LogsStop { stream_id } | ServiceMessage::TerminalStop { stream_id } = &message {
             active.streams.remove(stream_id);
         }
         if let Some(message) = self.of_terminal(message, ctx) {

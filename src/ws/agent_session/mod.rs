@@ -380,7 +380,7 @@ impl Handler<Order> for AgentSession {
             Order::Tell(ServiceMessage::Watched { interval_seconds, for_seconds }, _) => {
                 self.watched(interval_seconds, for_seconds, ctx);
             }
-            Order::Tell(message, sent) => self.tell(&message, sent, ctx),
+            Order::Tell(message, sent) => self.tell(message, sent, ctx),
             Order::Close(SessionEnd::Replaced) => self.end(close::REPLACED, "a newer connection took over", ctx),
             Order::Close(SessionEnd::KeyRevoked) => self.end(close::UNAUTHORIZED, "the key was revoked", ctx),
             Order::Close(SessionEnd::ServerDeleted) => self.end(close::SERVER_DELETED, "the server was deleted", ctx),

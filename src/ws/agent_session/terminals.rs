@@ -5,6 +5,7 @@
 //! for too long, and with the session.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use actix::{ActorFutureExt, AsyncContext, SpawnHandle, WrapFuture};
 use serde_json::Value;
@@ -16,7 +17,7 @@ use super::{AgentSession, Context, Phase};
 use crate::audit::{Outcome, action};
 use crate::registry::terminal::{Holder, KEPT_BYTES, KeptRequest, TERMINAL_CREDIT, client_behind};
 use crate::registry::{CallError, StreamOver, StreamSink};
-use crate::shares::{Permit, Share};
+use crate::shares::{Gate, Permit, Share};
 
 /// Terminals of one agent that are open or have ended a moment ago: twice as many as an agent opens.
 const MAX_TERMINALS: usize = 8;
@@ -31,15 +32,23 @@ pub(super) struct Terminal {
     client: Option<StreamSink>,
     ring: Ring,
     credit: Credit,
-    /// How it ended, for a client that comes back later.
-    outcome: Option<Result<Value, CallError>>,
-    /// Its place among the sockets of its account, while it has no client.
+    /// When and how it ended, for a client that comes back later.
+    outcome: Option<(Instant, Result<Value, CallError>)>,
+    /// Its place among the sockets of its account, while it has no client or is only remembered.
     place: Option<Permit>,
     /// Its end.
     timer: Option<SpawnHandle>,
 }
 
 impl Terminal {
+    /// Whether its account has a place for it among its sockets. It is taken.
+    fn has_place(&mut self, places: &Gate) -> bool {
+        if self.place.is_none() {
+            self.place = places.try_enter(Share::Account(self.holder.user_id)).ok();
+        }
+        self.place.is_some()
+    }
+
     /// Shows output to the client, if there is one. An error means that the client does not take it.
     fn show(&self, data: String, offset: u64) -> Result<(), StreamOver> {
         let Some(client) = &self.client else { return Ok(()) };
@@ -81,9 +90,10 @@ impl AgentSession {
                 let Phase::Active(active) = &mut self.phase else { return sink.end(Err(CallError::Offline)) };
                 let terminal_id = start.stream_id;
                 if active.terminals.len() >= MAX_TERMINALS {
-                    let ended = active.terminals.iter().find(|(_, terminal)| terminal.outcome.is_some());
-                    let Some(ended) = ended.map(|(id, _)| *id) else { return sink.end(Err(CallError::Busy)) };
-                    active.terminals.remove(&ended);
+                    let ended =
+                        active.terminals.iter().filter_map(|(id, terminal)| Some((terminal.outcome.as_ref()?.0, *id)));
+                    let Some((_, oldest)) = ended.min() else { return sink.end(Err(CallError::Busy)) };
+                    active.terminals.remove(&oldest);
                 }
                 let mut terminal = Terminal {
                     holder,
@@ -146,14 +156,14 @@ impl AgentSession {
         if let Some(displaced) = terminal.client.take() {
             displaced.end(Err(error("terminal_resumed", "the terminal was resumed elsewhere")));
         }
-        terminal.place = None;
         self.attend(terminal_id, &mut terminal, (stream_id, sink), ctx);
         let missed = terminal.catch_up(offset);
-        if let Some(outcome) = &terminal.outcome {
+        if let Some((_, outcome)) = &terminal.outcome {
             if let Some(client) = terminal.client.take() {
                 client.end(outcome.clone());
             }
         } else {
+            terminal.place = None;
             terminal.timer.take().map(|timer| ctx.cancel_future(timer));
             let bytes = missed.map_or(0, |missed| terminal.credit.resume(missed));
             if bytes > 0 {
@@ -217,10 +227,9 @@ impl AgentSession {
     fn detached(&mut self, terminal_id: Uuid, ctx: &mut Context) {
         let Phase::Active(active) = &mut self.phase else { return };
         let Some(terminal) = active.terminals.get_mut(&terminal_id) else { return };
-        let Ok(place) = self.services.dashboards.try_enter(Share::Account(terminal.holder.user_id)) else {
+        if !terminal.has_place(&self.services.dashboards) {
             return self.close_terminal(terminal_id, ctx);
-        };
-        terminal.place = Some(place);
+        }
         terminal.timer = Some(Self::end_later(terminal_id, self.services.timing.terminal_kept, ctx));
         self.note_terminal(terminal_id, action::TERMINAL_DETACH, Outcome::Ok);
     }
@@ -283,35 +292,39 @@ impl AgentSession {
         if let Some(client) = terminal.client.take() {
             client.end(outcome.clone());
         }
-        terminal.outcome = Some(outcome);
-        terminal.timer.get_or_insert_with(|| Self::end_later(terminal_id, kept_for, ctx));
+        if terminal.has_place(&self.services.dashboards) {
+            terminal.outcome = Some((Instant::now(), outcome));
+            terminal.timer.get_or_insert_with(|| Self::end_later(terminal_id, kept_for, ctx));
+        } else {
+            active.terminals.remove(&terminal_id);
+        }
         self.note_terminal(terminal_id, action::TERMINAL_OPEN, noted);
     }
 
     /// A message of a client about its terminal, as the agent takes it. `None` if there is nothing to send.
     ///
     /// A message of a client that has lost its terminal to another one names a stream that is unknown here and at the agent.
-    pub(super) fn of_terminal(&mut self, message: &ServiceMessage, ctx: &mut Context) -> Option<ServiceMessage> {
+    pub(super) fn of_terminal(&mut self, message: ServiceMessage, ctx: &mut Context) -> Option<ServiceMessage> {
         let (ServiceMessage::Credit { stream_id, .. }
         | ServiceMessage::TerminalInput { stream_id, .. }
         | ServiceMessage::TerminalResize { stream_id, .. }
-        | ServiceMessage::TerminalStop { stream_id }) = message
+        | ServiceMessage::TerminalStop { stream_id }) = &message
         else {
-            return Some(message.clone());
+            return Some(message);
         };
         let Phase::Active(active) = &mut self.phase else { return None };
         let found = active.terminals.iter_mut().find(|(_, terminal)| terminal.stream_id == *stream_id);
-        let Some((&terminal_id, terminal)) = found else { return Some(message.clone()) };
+        let Some((&terminal_id, terminal)) = found else { return Some(message) };
         match message {
             ServiceMessage::Credit { bytes, .. } => {
-                let bytes = terminal.credit.grant(*bytes);
+                let bytes = terminal.credit.grant(bytes);
                 (bytes > 0).then_some(ServiceMessage::Credit { stream_id: terminal_id, bytes })
             }
             ServiceMessage::TerminalInput { data, .. } => {
-                Some(ServiceMessage::TerminalInput { stream_id: terminal_id, data: data.clone() })
+                Some(ServiceMessage::TerminalInput { stream_id: terminal_id, data })
             }
             ServiceMessage::TerminalResize { size, .. } => {
-                Some(ServiceMessage::TerminalResize { stream_id: terminal_id, size: *size })
+                Some(ServiceMessage::TerminalResize { stream_id: terminal_id, size })
             }
             _ => {
                 self.close_terminal(terminal_id, ctx);
