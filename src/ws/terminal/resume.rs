@@ -15,10 +15,11 @@ use signalbox_protocol::frontend::FeedMessage;
 use uuid::Uuid;
 
 use super::{Kept, LiveTerminal, Opening, PATIENCE, Terminal, data, over, pump, show};
-use crate::audit::{Entry, action};
+use crate::audit::{Entry, Outcome, action};
 use crate::random;
 use crate::registry::CallError;
 use crate::registry::terminal::{Closer, Holder, KeptRequest};
+use crate::store::Store;
 use crate::ws::dashboard::Context;
 
 /// What a client says of the terminal that it resumes.
@@ -98,13 +99,12 @@ pub(super) fn first_message(
         let first = tokio::time::timeout(PATIENCE, stream.next()).await.map_err(|_| CallError::Timeout)?;
         let Some(first) = first else {
             // It has ended before it began, so this is an error.
-            return Err(stream.outcome().await.err().unwrap_or(CallError::Disconnected));
+            let error = stream.outcome().await.err().unwrap_or(CallError::Disconnected);
+            record(&store, entry.outcome(Outcome::Failed(error.code().to_owned().into()))).await?;
+            return Err(error);
         };
         // Before anybody types into it.
-        store.record(entry).await.map_err(|error| {
-            tracing::error!(%error, "cannot record that a terminal is resumed");
-            CallError::Busy
-        })?;
+        record(&store, entry).await?;
         Ok((stream, first))
     };
     ctx.wait(resumed.into_actor(terminal).map(|resumed, terminal, ctx| match resumed {
@@ -114,4 +114,11 @@ pub(super) fn first_message(
         }
         Err(error) => over(terminal, Err(error), ctx),
     }));
+}
+
+async fn record(store: &Store, entry: Entry) -> Result<(), CallError> {
+    store.record(entry).await.map_err(|error| {
+        tracing::error!(%error, "cannot record who resumes a terminal");
+        CallError::Busy
+    })
 }

@@ -43,7 +43,8 @@ async fn a_shell_ends_when_its_client_stays_away() {
     let error = scene.refusal(&scene.site.owner, &ticket).await;
     let detail = "no such terminal: it has ended, or it was opened by somebody else";
     assert_eq!(error, json!({"code": "not_found", "detail": detail}));
-    assert_eq!(scene.told().await, ["terminal.open started", "terminal.detach ok", "terminal.open ok"]);
+    let all = ["terminal.open started", "terminal.detach ok", "terminal.open ok", "terminal.resume failed: not_found"];
+    assert_eq!(scene.told().await, all);
 }
 
 #[actix_web::test]
