@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use serde_json::json;
+use signalbox::audit::{Outcome, action};
 
 use super::Scene;
 use crate::support::dashboard::{Dashboard, Pass};
+use crate::support::terminal::ask;
+use crate::support::{eventually, uuid_of};
 
 #[actix_web::test]
 async fn a_client_that_closes_its_terminal_ends_it_and_one_that_goes_away_does_not() {
@@ -125,4 +128,46 @@ async fn a_socket_that_names_no_terminal_is_closed() {
         socket.expect_close(4400).await;
     }
     assert_eq!(scene.told().await, Vec::<String>::new());
+}
+
+#[actix_web::test]
+async fn reports_of_the_end_that_come_at_once_make_one_entry_and_nothing_follows_it() {
+    let scene = Scene::start().await;
+    let client = scene.open().await;
+    let terminal_id = uuid_of(&client.ticket.terminal_id);
+    let (store, server) = (&scene.site.service.state.store, (scene.site.owner.id, scene.site.server_id));
+
+    let ends = [Outcome::Ok, Outcome::Failed("agent_timeout".into()), Outcome::Ok, Outcome::Failed("busy".into())];
+    let ends = ends.into_iter().map(|end| store.note_terminal(server, terminal_id, (action::TERMINAL_OPEN, end)));
+    for written in futures_util::future::join_all(ends).await {
+        written.unwrap();
+    }
+    store.note_terminal(server, terminal_id, (action::TERMINAL_DETACH, Outcome::Ok)).await.unwrap();
+
+    let told = scene.told().await;
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told.iter().all(|told| told.starts_with("terminal.open ")), "{told:?}");
+}
+
+#[actix_web::test]
+async fn a_terminal_that_has_ended_is_remembered_only_where_its_account_has_a_place() {
+    for (places, code) in [(4, None), (2, Some("not_found"))] {
+        let scene = Scene::start_with(&["--terminal", "on"], |config| config.shares.dashboards.places = places).await;
+        let mut client = scene.open().await;
+        client.type_in("exit 3\n").await;
+        assert_eq!(client.socket.until("exit").await, json!({"exit_code": 3}));
+        client.socket.expect_close(1000).await;
+        let ticket = client.ticket;
+
+        // The place of the first socket may be free a moment later.
+        let mut socket = eventually("the account has a place", async || {
+            ask(scene.site.service.address, &scene.site.owner.token, &ticket).await.ok()
+        })
+        .await;
+
+        match code {
+            Some(code) => assert_eq!(socket.expect("error").await["code"], code),
+            None => assert_eq!(socket.until("exit").await, json!({"exit_code": 3})),
+        }
+    }
 }
