@@ -112,6 +112,8 @@ pub struct Timing {
     pub refresh_token: Duration,
     /// How long a client that lost the answer may repeat a refresh.
     pub refresh_grace: Duration,
+    /// How long a terminal waits for a client that has lost its connection.
+    pub terminal_kept: Duration,
     /// How long before the end of its token a dashboard receives a notice.
     pub expiry_notice: Duration,
     /// How long an agent may take to authenticate.
@@ -164,6 +166,7 @@ impl Default for Timing {
             access_token: Duration::from_secs(30 * 60),
             refresh_token: Duration::from_secs(7 * 24 * 3600),
             refresh_grace: Duration::from_secs(10),
+            terminal_kept: Duration::from_secs(120),
             expiry_notice: Duration::from_secs(60),
             auth_deadline: Duration::from_secs(10),
             ping_interval: Duration::from_secs(20),

@@ -20,6 +20,7 @@ use crate::commands::peer_messages;
 use crate::commands::published::PublishedJobs;
 use crate::logs::{Logs, Relay};
 use crate::reconciler::Reconciler;
+use crate::registry::terminal::Closer;
 use crate::registry::{AgentStream, CallError, RegistryHandle};
 
 /// How often the reader of a stream gets a message that nothing happens, which also detects that the reader has gone.
@@ -78,6 +79,23 @@ impl Source {
         }
     }
 
+    /// The end of the stream is meant.
+    fn close(&self) {
+        _ = self.closer().map(|closer| closer.close());
+    }
+
+    /// The reader has the stream, and says itself when it means its end.
+    fn keep(&self) {
+        _ = self.closer().map(|closer| closer.keep());
+    }
+
+    fn closer(&self) -> Option<Closer> {
+        match self {
+            Self::Agent(stream) => stream.closer(),
+            Self::Log(_) => None,
+        }
+    }
+
     async fn grant(&mut self, bytes: u64) {
         match self {
             // An agent that has gone ends the stream, which the next call reports.
@@ -90,6 +108,8 @@ impl Source {
 /// A control message to a stream.
 enum Control {
     Grant(u64),
+    /// The reader wants no more of it.
+    Close,
 }
 
 impl Answer for PeerServer {
@@ -143,6 +163,11 @@ impl PeerServer {
                 let opened = self.start_stream(server_id, message);
                 bus_client.answer(reply, &opened);
             }
+            PeerRequest::OpenKept(request) => {
+                let opened = self.parts.registry.open_kept(server_id, *request);
+                let opened = opened.map(|stream| self.publish(stream.stream_id(), Source::Agent(Box::new(stream))));
+                bus_client.answer(reply, &opened);
+            }
         }
     }
 
@@ -189,8 +214,15 @@ impl PeerServer {
                 stream.send(Control::Grant(*bytes)).await.map_err(|_| CallError::Offline)
             }
             ServiceMessage::LogsStop { stream_id } | ServiceMessage::TerminalStop { stream_id } => {
-                // Removing the stream ends its reader.
-                self.streams.remove(stream_id);
+                // A stream that has ended in between needs nothing.
+                if let Some((_, stream)) = self.streams.remove(stream_id) {
+                    _ = stream.send(Control::Close).await;
+                }
+                // A stream with output on its way may learn first that its reader has gone, and that would keep the terminal. So its
+                // session gets the message as well, and what comes second finds nothing.
+                if matches!(message, ServiceMessage::TerminalStop { .. }) {
+                    self.parts.registry.tell(server_id, message);
+                }
                 Ok(())
             }
             ServiceMessage::Cancel { command_id } => {
@@ -215,6 +247,12 @@ impl PeerServer {
                 (stream.stream_id(), Source::Agent(Box::new(stream)))
             }
         };
+        self.publish(stream_id, source);
+        Ok(())
+    }
+
+    /// Passes on the messages of a stream in a task of its own.
+    fn publish(&self, stream_id: Uuid, source: Source) {
         let (control, controls) = mpsc::channel(CONTROLS);
         self.streams.insert(stream_id, control);
         let peer_server = self.clone();
@@ -222,7 +260,6 @@ impl PeerServer {
             peer_server.pump(stream_id, source, controls).await;
             peer_server.streams.remove(&stream_id);
         });
-        Ok(())
     }
 
     /// Passes on the messages of a stream until it ends or its reader has gone. Dropping the source ends the stream.
@@ -240,12 +277,13 @@ impl PeerServer {
                         source.grant(bytes).await;
                         continue;
                     }
+                    Some(Control::Close) => return source.close(),
                     None => return,
                 },
                 () = tokio::time::sleep(STILL_EVERY) => StreamFrame::Still,
             };
             match bus_client.ask::<Demand>(subject.clone(), &frame, TAKEN_WITHIN).await {
-                Ok(Demand::More) => {}
+                Ok(Demand::More) => source.keep(),
                 Ok(Demand::Enough) | Err(_) => return,
             }
         }

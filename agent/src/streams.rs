@@ -136,7 +136,7 @@ mod tests {
     const ID: Uuid = Uuid::from_u128(1);
 
     fn output(text: &str) -> AgentMessage {
-        AgentMessage::TerminalOutput(TerminalOutput { stream_id: ID, data: text.to_owned() })
+        AgentMessage::TerminalOutput(TerminalOutput { stream_id: ID, data: text.to_owned(), offset: None })
     }
 
     #[tokio::test]

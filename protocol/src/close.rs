@@ -1,5 +1,7 @@
 //! WebSocket close codes, and what a peer should do about each.
 
+/// A client loses its connection on purpose, and may come back: what the service keeps of it is kept.
+pub const DETACHED: u16 = 4000;
 /// The message was not understood: not UTF-8, not decodable, out of range.
 pub const MALFORMED: u16 = 4400;
 /// The key or token is wrong, expired or revoked. An agent does not reconnect.

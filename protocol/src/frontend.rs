@@ -66,17 +66,27 @@ pub enum FeedMessage {
         stream: Option<Stream>,
         /// The text. Bytes that are not UTF-8 are replaced.
         data: String,
-        /// Of a command: how many bytes of its output come before this.
+        /// Of a command, and of a terminal that is kept: how many bytes of its output come before this.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         offset: Option<u64>,
     },
-    /// The middle of a command's output was not kept.
+    /// A part of the output of a command or a terminal was not kept.
     LeftOut {
         /// How many bytes are missing here.
         bytes: u64,
     },
     /// How a command ended. No message follows.
     Result(CommandEnded),
+    /// A terminal is kept for a while when its connection is lost. The first message of such a terminal, and of one that was
+    /// resumed.
+    Kept {
+        /// The terminal, as the audit log names it.
+        terminal_id: Uuid,
+        /// What resumes it. Anyone who has it and the rights of the account can resume the terminal.
+        secret: String,
+        /// For how long it is kept.
+        seconds: u64,
+    },
     /// A terminal's program ended. No message follows.
     Exit {
         /// The program's exit code; null where it is not known.
@@ -105,6 +115,7 @@ impl Message for FeedMessage {
         "output",
         "left_out",
         "result",
+        "kept",
         "exit",
         "fleet",
         "servers",

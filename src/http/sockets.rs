@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::client_address::client_address;
 use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
-use super::extract::param::Whole;
+use super::extract::param::{Flag, Whole};
 use super::extract::{bearer_token, check_recent, find_caller, parse_query};
 use super::logs::{WatchQuery, in_query};
 use super::origin::check_origin;
@@ -149,7 +149,10 @@ async fn terminal(
     // No terminal is opened for a request that cannot be upgraded.
     actix_http::ws::verify_handshake(request.head()).map_err(|error| not_an_upgrade(error.into()))?;
     let actor = pass.caller.at(client_address(&request, &state));
-    let (size, signed) = (query.size(), query.signed.map(|SignedText(signed)| signed));
+    let size = query.size();
+    let is_set = |flag: Option<Flag>| flag.is_some_and(|Flag(is_set)| is_set);
+    let kept_for = is_set(query.keep).then_some(state.config.timing.terminal_kept);
+    let signed = query.signed.map(|SignedText(signed)| signed);
     if signed.is_some() {
         checked_signing(&state, access.owner_id(), access.server_id(), "terminal_signed").await?;
     }
@@ -159,10 +162,13 @@ async fn terminal(
         actor,
         size,
         signed,
+        kept_for,
     };
-    let live = LiveTerminal::start(&state.store, &state.registry, access.server_id(), opening)
-        .await
-        .map_err(ApiError::from)?;
+    let server = terminal::Server { id: access.server_id(), registry: &state.registry, store: &state.store };
+    let live = match is_set(query.resume) {
+        true => LiveTerminal::resuming(&server, opening, state.config.timing.terminal_kept),
+        false => LiveTerminal::start(&server, opening).await.map_err(ApiError::from)?,
+    };
     terminal::open(&state, pass, live, &request, payload).map_err(not_an_upgrade)
 }
 
@@ -176,6 +182,12 @@ struct TerminalQuery {
     /// What operators signed: JSON in base64url.
     #[deserr(default)]
     signed: Option<SignedText>,
+    /// It waits for its client when the connection is lost.
+    #[deserr(default)]
+    keep: Option<Flag>,
+    /// The first message names a terminal that waits.
+    #[deserr(default)]
+    resume: Option<Flag>,
 }
 
 impl TerminalQuery {

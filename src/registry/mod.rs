@@ -10,6 +10,7 @@ mod heartbeat;
 mod observer;
 mod router;
 mod stream;
+pub mod terminal;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,7 @@ pub use observer::{Gone, Observer, Writing, Written};
 pub use router::{Advertisement, NoPeers, RemoteRouter};
 pub use stream::StreamKind;
 pub use stream::{AgentLink, AgentStream, Opening, StreamOver, StreamSink, StreamSource, cost};
+pub use terminal::StreamRequest;
 
 /// A message to a session.
 #[derive(Debug, Message)]
@@ -320,7 +322,7 @@ impl RegistryHandle {
         kind: StreamKind,
     ) -> Result<AgentStream, CallError> {
         let (stream, sink) = AgentStream::new(self.clone(), server_id, stream_id, credit, kind);
-        self.route(server_id, Order::Open(Opening { stream_id, message, sink }))?;
+        self.route(server_id, Order::Open(Opening { stream_id, request: StreamRequest::Plain(message), sink }))?;
         Ok(stream)
     }
 

@@ -12,6 +12,7 @@ use signalbox_protocol::agent::{AgentMessage, LogLine, RequestError, ServiceMess
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
+use super::terminal::{Closer, StreamRequest};
 use super::{CallError, RegistryHandle};
 
 /// Messages of one stream that may wait for its reader; the credit bounds their bytes.
@@ -27,6 +28,7 @@ pub struct StreamSink {
     messages: mpsc::Sender<AgentMessage>,
     credit: Arc<AtomicI64>,
     ended: oneshot::Sender<Result<Value, CallError>>,
+    parting: Option<oneshot::Receiver<()>>,
 }
 
 /// The kind of a stream.
@@ -50,11 +52,11 @@ impl StreamKind {
 #[derive(Debug)]
 pub struct Opening {
     pub stream_id: Uuid,
-    pub message: ServiceMessage,
+    pub request: StreamRequest,
     pub sink: StreamSink,
 }
 
-/// A stream of an agent. Dropping it ends the stream.
+/// A stream of an agent. Dropping it ends the stream, unless it is of a terminal that is kept.
 pub struct AgentStream {
     registry: RegistryHandle,
     server_id: Uuid,
@@ -63,6 +65,9 @@ pub struct AgentStream {
     messages: mpsc::Receiver<AgentMessage>,
     credit: Arc<AtomicI64>,
     ended: Option<oneshot::Receiver<Result<Value, CallError>>>,
+    held: Option<oneshot::Sender<()>>,
+    /// Of a terminal that is kept.
+    closer: Option<Closer>,
 }
 
 /// The way to a server's agent.
@@ -112,6 +117,8 @@ pub struct StreamSource {
     pub messages: mpsc::Receiver<AgentMessage>,
     pub ended: oneshot::Receiver<Result<Value, CallError>>,
     credit: Arc<AtomicI64>,
+    /// Dropped with the reader. A value says that the reader has closed the stream on purpose.
+    held: oneshot::Sender<()>,
 }
 
 impl StreamSink {
@@ -120,8 +127,9 @@ impl StreamSink {
         let (sender, messages) = mpsc::channel(MESSAGES_WAITING);
         let (end, ended) = oneshot::channel();
         let credit = Arc::new(AtomicI64::new(i64::try_from(credit).unwrap_or(i64::MAX)));
-        let sink = Self { kind, messages: sender, credit: credit.clone(), ended: end };
-        (sink, StreamSource { messages, ended, credit })
+        let (held, parting) = oneshot::channel();
+        let sink = Self { kind, messages: sender, credit: credit.clone(), ended: end, parting: Some(parting) };
+        (sink, StreamSource { messages, ended, credit, held })
     }
 
     /// Hands a message to the reader. An error ends the stream: it has no reader, or the agent exceeded its credit.
@@ -139,6 +147,11 @@ impl StreamSink {
             mpsc::error::TrySendError::Full(_) => StreamOver::Overrun,
             mpsc::error::TrySendError::Closed(_) => StreamOver::Unread,
         })
+    }
+
+    /// Resolves when the reader goes: `Ok` if it has closed the stream on purpose. There is one such future.
+    pub fn take_parting(&mut self) -> Option<oneshot::Receiver<()>> {
+        self.parting.take()
     }
 
     /// Whether the stream still has a reader.
@@ -184,8 +197,20 @@ impl AgentStream {
             StreamKind::Log => ServiceMessage::LogsStop { stream_id },
             StreamKind::Terminal => ServiceMessage::TerminalStop { stream_id },
         };
-        let (sink, StreamSource { messages, ended, credit }) = StreamSink::new(kind, credit);
-        (Self { registry, server_id, stream_id, stop: Some(stop), messages, credit, ended: Some(ended) }, sink)
+        let (sink, StreamSource { messages, ended, credit, held }) = StreamSink::new(kind, credit);
+        let (stop, ended, held) = (Some(stop), Some(ended), Some(held));
+        (Self { registry, server_id, stream_id, stop, messages, credit, ended, held, closer: None }, sink)
+    }
+
+    /// The same stream, of a terminal that may be kept when it is dropped.
+    pub(super) fn kept(mut self, closer: Closer) -> Self {
+        self.closer = Some(closer);
+        self
+    }
+
+    /// Ends a terminal that is kept.
+    pub fn closer(&self) -> Option<Closer> {
+        self.closer.clone()
     }
 
     /// Returns the next message, or `None` when the stream has ended; [`AgentStream::outcome`] then says how.
@@ -220,6 +245,12 @@ impl AgentStream {
 
 impl Drop for AgentStream {
     fn drop(&mut self) {
+        if self.closer.as_ref().is_some_and(|closer| !closer.is_closed()) {
+            return;
+        }
+        if let Some(held) = self.held.take() {
+            _ = held.send(());
+        }
         if let Some(stop) = self.stop.take() {
             self.registry.tell(self.server_id, stop);
         }

@@ -33,7 +33,8 @@ const KEYS_WAITING: usize = 4_096;
 const ARRIVALS: usize = 1_024;
 const ARRIVALS_WAITING: usize = 8_192;
 
-/// A dashboard's socket takes some 10 KB.
+/// A dashboard's socket takes some 10 KB. A terminal that waits for its client, or is remembered, has a place as well and takes up to
+/// 512 KiB, of which a server has at most eight.
 const DASHBOARDS: usize = 10_000;
 
 /// A body has at most 1 MiB, so these take at most 64 MiB.

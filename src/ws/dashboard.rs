@@ -24,7 +24,7 @@ use signalbox_protocol::{Encoding, Timestamp, close};
 use uuid::Uuid;
 
 use super::assembly::{Assembly, CompleteMessage};
-use super::end::End;
+use super::end::{Closing, End};
 use super::gate::{Gate, GateControl};
 use super::handover::{Incoming, hand_over};
 use super::outlet::{Outlet, Tap};
@@ -85,6 +85,9 @@ pub trait Feature: Sized + Unpin + 'static {
 
     /// The caller's rights may have changed. Whether they may still see the one server of the socket is checked without this.
     fn rights_changed(_: &mut Dashboard<Self>, _: &mut Context<Self>) {}
+
+    /// The socket closes. The first call has the reason.
+    fn closing(_: &mut Dashboard<Self>, _: Closing) {}
 
     /// Whether [`Feature::shows`] chooses among the events of its topics for this caller. Texts never bypass the actor then, and
     /// events that come with other rights are dropped: [`Feature::rights_changed`] has to read them.
@@ -191,6 +194,7 @@ impl<F: Feature> Dashboard<F> {
     /// Closes the socket after everything sent before.
     pub fn end(&mut self, code: u16, description: &str, ctx: &mut Context<F>) {
         if !std::mem::replace(&mut self.is_ended, true) {
+            F::closing(self, Closing::Service(code));
             self.tap.shut();
             ctx.close(reason(code, description));
             ctx.stop();
@@ -265,6 +269,7 @@ impl<F: Feature> Dashboard<F> {
         let notice = left.saturating_sub(self.services.expiry_notice);
         self.expiry.push(ctx.run_later(notice, |dashboard, ctx| dashboard.send(&FeedMessage::TokenExpiring, ctx)));
         let expired = |dashboard: &mut Self, ctx: &mut Context<F>| {
+            F::closing(dashboard, Closing::Expired);
             dashboard.end(close::UNAUTHORIZED, "the token expired", ctx);
         };
         self.expiry.push(ctx.run_later(left, expired));
@@ -330,7 +335,10 @@ impl<F: Feature> Dashboard<F> {
             },
             ws::Message::Ping(payload) => ctx.pong(&payload),
             ws::Message::Pong(_) | ws::Message::Nop => {}
-            ws::Message::Close(_) => self.end(1000, "", ctx),
+            ws::Message::Close(reason) => {
+                F::closing(self, Closing::by_client(reason.as_ref()));
+                self.end(1000, "", ctx);
+            }
         }
     }
 
@@ -366,6 +374,9 @@ impl<F: Feature> StreamHandler<Result<ws::Message, ws::ProtocolError>> for Dashb
             Ok(message) => self.received(message, ctx),
             Err(error) => {
                 tracing::debug!(%error, "a dashboard's frame was refused");
+                if matches!(error, ws::ProtocolError::Io(_)) {
+                    F::closing(self, Closing::Lost);
+                }
                 self.end(code_of(&self.gate), "malformed frame", ctx);
             }
         }

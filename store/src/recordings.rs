@@ -1,4 +1,5 @@
-//! Recordings of terminals, as far as the audit log knows them: the terminal that somebody opened, and the hash of its recording.
+//! Terminals and their recordings, as far as the audit log knows them: the terminal that somebody opened, what became of it, and
+//! the hash of its recording.
 
 use entity::audit_entry::{self, Column};
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
@@ -8,7 +9,7 @@ use uuid::Uuid;
 use super::audit_log::{advance, insert};
 use super::{Store, StoreError};
 use crate::audit::chain::Record;
-use crate::audit::{Actor, ByToken, Entry, action};
+use crate::audit::{Actor, ByToken, Entry, Outcome, action};
 
 /// What became of a report of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +51,35 @@ impl Store {
             insert(&transaction, entry.clone(), place).await?;
             transaction.commit().await?;
             Ok(RecordingNote::New)
+        })
+        .await
+    }
+}
+
+impl Store {
+    /// Writes what became of a terminal, in the name of the person who opened it. Nothing is written after its end.
+    pub async fn note_terminal(
+        &self,
+        (owner_id, server_id): (Uuid, Uuid),
+        terminal_id: Uuid,
+        (action, outcome): (&'static str, Outcome),
+    ) -> Result<(), StoreError> {
+        let opened = of_terminal(server_id, terminal_id, action::TERMINAL_OPEN).filter(Column::Outcome.eq("started"));
+        let Some(opened) = opened.one(&self.read).await? else { return Ok(()) };
+        let after = opened.seq;
+        let entry = Entry::new(action, owner_id, actor_of(opened.into())).on_server(server_id).target(terminal_id);
+        let entry = entry.outcome(outcome);
+        self.retried(|| async {
+            let transaction = self.write.begin().await?;
+            let place = advance(&transaction, entry.server_id).await?;
+            // As above: two that say how it ended come one after the other.
+            let ended = of_terminal(server_id, terminal_id, action::TERMINAL_OPEN).filter(Column::Seq.gt(after));
+            if ended.one(&transaction).await?.is_some() {
+                return transaction.rollback().await.map_err(StoreError::from);
+            }
+            insert(&transaction, entry.clone(), place).await?;
+            transaction.commit().await?;
+            Ok(())
         })
         .await
     }

@@ -89,6 +89,7 @@ mod commands;
 mod durability;
 mod history;
 mod instances;
+mod kept_terminals;
 mod live;
 mod live_hostile;
 mod logs;

@@ -140,7 +140,7 @@ impl Output {
             recording.output(&data).await.map_err(unrecorded)?;
         }
         let (cost, stream_id) = (data.len() as u64, self.port.stream_id);
-        self.port.send(cost, AgentMessage::TerminalOutput(TerminalOutput { stream_id, data })).await
+        self.port.send(cost, AgentMessage::TerminalOutput(TerminalOutput { stream_id, data, offset: None })).await
     }
 
     async fn resized(&self, size: TerminalSize) -> Result<(), RequestError> {

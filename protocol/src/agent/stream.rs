@@ -102,4 +102,8 @@ pub struct TerminalOutput {
     pub stream_id: Uuid,
     /// The text, with its escape sequences.
     pub data: String,
+    /// How many bytes of output come before this. Only instances of the service tell each other; what an agent says of it is
+    /// ignored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
 }

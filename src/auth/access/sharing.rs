@@ -104,6 +104,8 @@ impl Sharing {
                 teams.entry(*user_id).or_default().push(name.clone());
             }
         }
+        // In the same order whenever this is read: they are compared.
+        teams.values_mut().for_each(|names| names.sort_unstable());
         let mut sharing = Self { members, disabled, teams, ..Self::default() };
         for (place, grant) in grants.iter().enumerate() {
             sharing.by_owner.entry(grant.owner_id).or_default().push(place);
@@ -245,6 +247,19 @@ mod tests {
 
     fn sharing(grants: Vec<Grant>) -> Sharing {
         Sharing::new(GrantsAndMembers { grants, members: [(TEAM, vec![BOB, OWNER])].into(), ..Default::default() })
+    }
+
+    #[test]
+    fn the_teams_of_a_user_are_always_in_the_same_order() {
+        let ids = || (0..8).map(Uuid::from_u128);
+        let names: Vec<String> = ids().map(|id| format!("team {}", id.as_u128())).collect();
+        let sharing = Sharing::new(GrantsAndMembers {
+            members: ids().map(|id| (id, vec![BOB])).collect(),
+            team_names: ids().zip(names.iter().rev().cloned()).collect(),
+            ..Default::default()
+        });
+
+        assert_eq!(sharing.teams_of(BOB), names);
     }
 
     fn facts(tags: &[String]) -> Facts<'_> {

@@ -14,7 +14,8 @@ use uuid::Uuid;
 use super::message::{Answered, Demand, PeerRequest, Sent, StreamFrame};
 use super::{PROMPT, Remote, failed};
 use crate::bus::{BusError, Subscription};
-use crate::registry::{CallError, Opening, Order, StreamOver, StreamSink};
+use crate::registry::terminal::client_behind;
+use crate::registry::{CallError, Opening, Order, StreamOver, StreamRequest, StreamSink};
 
 /// Added to the agent's deadline, so that the server's home reports the timeout first.
 const BEYOND: Duration = Duration::from_secs(1);
@@ -116,29 +117,38 @@ impl Remote {
 
     /// Opens a stream at the home of a server, and hands on its messages until it ends.
     async fn read(&self, server_id: Uuid, opening: Opening, unopened: Unopened) {
-        let Opening { stream_id, message, sink } = opening;
+        let Opening { stream_id, request, sink } = opening;
         // Subscribes first, so that no message is missed.
         let mut frames = match self.bus_client.listen(self.bus_client.subjects.stream(stream_id)).await {
             Ok(frames) => frames,
             Err(error) => return sink.end(Err(failed(error))),
         };
-        let opened = self.home::<Sent>(server_id, &PeerRequest::Open(message)).await;
+        let is_kept = matches!(request, StreamRequest::Kept(_));
+        let ask = match request {
+            StreamRequest::Plain(message) => PeerRequest::Open(message),
+            StreamRequest::Kept(kept) => PeerRequest::OpenKept(kept),
+        };
+        let opened = self.home::<Sent>(server_id, &ask).await;
         drop(unopened);
         if let Err(error) = opened.unwrap_or_else(|error| Err(failed(error))) {
             return sink.end(Err(error));
         }
         let outcome = tokio::select! {
-            outcome = self.take_all(&mut frames, &sink) => outcome,
+            taken = self.take_all(&mut frames, &sink) => taken.unwrap_or_else(|over| match is_kept {
+                // Its home judges the agent, and keeps it.
+                true => Err(client_behind()),
+                false => Err(over.error()),
+            }),
             () = self.gone(server_id) => Err(CallError::Disconnected),
         };
         sink.end(outcome);
     }
 
-    /// Hands on the messages of a stream, and returns how it ended.
-    async fn take_all(&self, frames: &mut Subscription, sink: &StreamSink) -> Answered {
+    /// Hands on the messages of a stream, and returns how it ended, or that its reader did not take them.
+    async fn take_all(&self, frames: &mut Subscription, sink: &StreamSink) -> Result<Answered, StreamOver> {
         loop {
             let Ok(Some(delivery)) = timeout(SILENT_FOR, frames.next()).await else {
-                return Err(CallError::Disconnected);
+                return Ok(Err(CallError::Disconnected));
             };
             let (payload, reply) = delivery.into_parts();
             let over = match self.bus_client.read(payload).await {
@@ -147,16 +157,16 @@ impl Remote {
                 Ok(StreamFrame::Still) => Some(StreamOver::Unread),
                 Ok(StreamFrame::End(outcome)) => {
                     self.bus_client.answer(reply, &Demand::Enough);
-                    return outcome;
+                    return Ok(outcome);
                 }
                 Err(_) => {
                     self.bus_client.answer(reply, &Demand::Enough);
-                    return Err(CallError::Disconnected);
+                    return Ok(Err(CallError::Disconnected));
                 }
             };
             self.bus_client.answer(reply, &if over.is_some() { Demand::Enough } else { Demand::More });
             if let Some(over) = over {
-                return Err(over.error());
+                return Err(over);
             }
         }
     }

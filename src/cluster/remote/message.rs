@@ -6,6 +6,7 @@ use signalbox_protocol::agent::{AgentMessage, Request, ServiceMessage};
 use uuid::Uuid;
 
 use crate::registry::CallError;
+use crate::registry::terminal::KeptRequest;
 
 /// What other instances ask the home of a server; each variant names the type of its answer. Features define their own
 /// messages, but all go to one subject, so no two may have the same name.
@@ -23,6 +24,8 @@ pub enum PeerRequest {
     Tell(ServiceMessage),
     /// Opens a stream of the agent; its messages go to the subject of the stream. Answer: [`Sent`].
     Open(ServiceMessage),
+    /// As `Open`, for a terminal that is kept. Answer: [`Sent`].
+    OpenKept(Box<KeptRequest>),
 }
 
 /// The outcome of a call.

@@ -13,7 +13,7 @@ use super::*;
 use crate::bus::Subscription;
 use crate::bus::local::LocalBus;
 use crate::bus::subject::Subjects;
-use crate::registry::{Opening, StreamKind, StreamSink};
+use crate::registry::{Opening, StreamKind, StreamRequest, StreamSink};
 
 /// A home that the test plays.
 struct Played {
@@ -73,11 +73,11 @@ fn terminal(stream_id: Uuid, credit: u64) -> (Order, crate::registry::StreamSour
         signed: None,
     });
     let (sink, read) = StreamSink::new(StreamKind::Terminal, credit);
-    (Order::Open(Opening { stream_id, message, sink }), read)
+    (Order::Open(Opening { stream_id, request: StreamRequest::Plain(message), sink }), read)
 }
 
 fn output(stream_id: Uuid, data: &str) -> StreamFrame {
-    StreamFrame::of(AgentMessage::TerminalOutput(TerminalOutput { stream_id, data: data.to_owned() }))
+    StreamFrame::of(AgentMessage::TerminalOutput(TerminalOutput { stream_id, data: data.to_owned(), offset: None }))
 }
 
 /// Opens a terminal at a home that the test plays.
@@ -133,7 +133,8 @@ async fn stream_messages_arrive_in_order_and_end_with_the_outcome() {
     assert_eq!(home.tell(stream_id, &StreamFrame::End(outcome.clone())).await, Ok(Demand::Enough));
 
     for number in 0..50 {
-        let expected = AgentMessage::TerminalOutput(TerminalOutput { stream_id, data: number.to_string() });
+        let expected =
+            AgentMessage::TerminalOutput(TerminalOutput { stream_id, data: number.to_string(), offset: None });
         assert_eq!(read.messages.recv().await, Some(expected));
     }
     assert_eq!(read.ended.await, Ok(outcome));

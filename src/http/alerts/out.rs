@@ -50,7 +50,7 @@ pub struct AlertOut {
     acknowledged_at: Option<TimeOut>,
     acknowledged_by: Option<Id>,
     resolved_at: Option<TimeOut>,
-    /// `recovery`, `threshold_deleted` (also of a schedule that was deleted or paused), `target_gone`, or the id of the user who resolved it.
+    /// `recovery`, `threshold_deleted` (also of a schedule that was deleted or paused, or does not run there any more), `target_gone`, or the id of the user who resolved it.
     resolved_by: Option<String>,
 }
 

@@ -4,6 +4,7 @@ use super::{ApiError, ErrorCode};
 use crate::metrics::query::HistoryError;
 use crate::recordings::RecordingError;
 use crate::registry::CallError;
+use crate::ws::terminal::OpenError;
 
 impl From<HistoryError> for ApiError {
     fn from(error: HistoryError) -> Self {
@@ -21,6 +22,15 @@ impl From<RecordingError> for ApiError {
         match error {
             RecordingError::NotFound => Self::not_found("Recording not found"),
             RecordingError::Call(error) => error.into(),
+        }
+    }
+}
+
+impl From<OpenError> for ApiError {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Store(error) => error.into(),
+            OpenError::Random(error) => Self::internal(error),
         }
     }
 }

@@ -108,15 +108,32 @@ fn command() -> Value {
 
 fn terminal() -> Value {
     let description = "A terminal on the server, if its agent allows it. Accepts `input` with `data`, and `resize` with \
-                       `columns` and `rows`; sends `output` with `data`, and at the end `exit` with `exit_code`, or `error`.";
+                       `columns` and `rows`; sends `output` with `data`, and at the end `exit` with `exit_code`, or `error`. \
+                       With `keep` it waits two minutes for a client whose connection was lost, or that closed with 1001 or \
+                       4000: `kept` with `terminal_id`, `secret` and `seconds` comes first, and each `output` has an `offset`, \
+                       the bytes of output before it. With `resume` the client first sends `resume` with `terminal_id`, \
+                       `secret` and the `offset` up to which it has read, within 10 s. It gets `kept`, `left_out` with `bytes` \
+                       if some is not there any more, what it missed, and then what comes. Another client of the terminal \
+                       gets the error `terminal_resumed`.";
     let size = |name: &str, usual: u16| {
         json!({
             "name": name, "in": "query", "required": false,
             "schema": { "type": "integer", "minimum": 1, "maximum": 1_000, "default": usual },
         })
     };
-    let mut socket =
-        dashboard("open_terminal", "A terminal on a server", description, &[size("columns", 80), size("rows", 24)]);
+    let flag = |name: &str, description: &str| {
+        json!({
+            "name": name, "in": "query", "required": false, "description": description,
+            "schema": { "type": "boolean", "default": false },
+        })
+    };
+    let parameters = [
+        size("columns", 80),
+        size("rows", 24),
+        flag("keep", "The terminal waits for a client that lost its connection."),
+        flag("resume", "The first message names the terminal to resume."),
+    ];
+    let mut socket = dashboard("open_terminal", "A terminal on a server", description, &parameters);
     if let Some(responses) = socket.get_mut("responses").and_then(Value::as_object_mut) {
         responses.insert("422".into(), json!({ "$ref": "#/components/responses/ValidationError" }));
     }

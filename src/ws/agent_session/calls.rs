@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::{AgentSession, Context, Phase};
-use crate::registry::{Call, CallError, Opening};
+use crate::registry::{Call, CallError, Opening, StreamRequest};
 
 /// Requests to one agent that may wait for their answers.
 const MAX_CALLS_WAITING: usize = 64;
@@ -44,7 +44,7 @@ fn bounded(response: Response) -> Response {
 
 impl AgentSession {
     /// Resolves the call that this response answers. Late, repeated and invented responses are dropped.
-    pub(super) fn answered(&mut self, response: Response) {
+    pub(super) fn answered(&mut self, response: Response, ctx: &mut Context) {
         let Phase::Active(active) = &mut self.phase else { return };
         let response = bounded(response);
         let id = response.request_id;
@@ -52,6 +52,8 @@ impl AgentSession {
             _ = answer.send(response.into_outcome().map_err(CallError::Agent));
         } else if let Some(sink) = active.streams.remove(&id) {
             sink.end(response.into_outcome().map_err(CallError::Agent));
+        } else if self.has_terminal(id) {
+            self.terminal_ended(id, response.into_outcome().map_err(CallError::Agent), ctx);
         } else if let Err(error) = response.into_outcome() {
             self.command_refused(id, error);
         } else {
@@ -108,7 +110,11 @@ impl AgentSession {
     }
 
     pub(super) fn open_stream(&mut self, opening: Opening, ctx: &mut Context) {
-        let Opening { stream_id, message, sink } = opening;
+        let Opening { stream_id, request, sink } = opening;
+        let message = match request {
+            StreamRequest::Plain(message) => message,
+            StreamRequest::Kept(kept) => return self.open_kept(*kept, sink, ctx),
+        };
         let Phase::Active(active) = &mut self.phase else { return sink.end(Err(CallError::Offline)) };
         // The agent may not know which streams have lost their readers.
         let unread: Vec<Uuid> = match active.streams.len() {
@@ -139,17 +145,19 @@ impl AgentSession {
 
     pub(super) fn tell(
         &mut self,
-        message: &ServiceMessage,
+        message: ServiceMessage,
         sent: Option<oneshot::Sender<Result<(), CallError>>>,
         ctx: &mut Context,
     ) {
         let Phase::Active(active) = &mut self.phase else {
             return sent.map_or((), |sent| _ = sent.send(Err(CallError::Offline)));
         };
-        if let ServiceMessage::LogsStop { stream_id } | ServiceMessage::TerminalStop { stream_id } = message {
+        if let ServiceMessage::LogsStop { stream_id } | ServiceMessage::TerminalStop { stream_id } = &message {
             active.streams.remove(stream_id);
         }
-        self.send(message, ctx);
+        if let Some(message) = self.of_terminal(message, ctx) {
+            self.send(&message, ctx);
+        }
         if let Some(sent) = sent {
             _ = sent.send(Ok(()));
         }

@@ -4,12 +4,14 @@ mod calls;
 mod clock;
 mod dropped;
 mod events;
+mod kept;
 mod live;
 mod outgoing;
 mod recordings;
 mod samples;
 mod series;
 mod services;
+mod terminals;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -44,6 +46,7 @@ use live::{LiveSamples, Pace};
 use recordings::Noting;
 use series::HelpToNote;
 pub use services::Services;
+use terminals::Terminals;
 
 /// An agent's connection, in one of its phases.
 pub struct AgentSession {
@@ -99,6 +102,7 @@ struct Active {
     alerts_are_late: bool,
     calls: HashMap<Uuid, oneshot::Sender<Result<Value, CallError>>>,
     streams: HashMap<Uuid, StreamSink>,
+    terminals: Terminals,
     /// Commands whose results are being stored.
     settling: HashSet<Uuid>,
     noting: Noting,
@@ -203,14 +207,12 @@ impl AgentSession {
             (Phase::Active(_), AgentMessage::Metrics(metrics)) => self.metrics(metrics, ctx),
             (Phase::Active(_), AgentMessage::Live { sample }) => self.show_live(*sample, ctx),
             (Phase::Active(_), AgentMessage::Series { series }) => self.describe(series, ctx),
-            (Phase::Active(_), AgentMessage::Response(response)) => self.answered(response),
+            (Phase::Active(_), AgentMessage::Response(response)) => self.answered(response, ctx),
             (Phase::Active(_), AgentMessage::Auth(_)) => self.end(close::MALFORMED, "authenticated already", ctx),
             (Phase::Active(_), AgentMessage::LogLines(lines)) => {
                 self.flowed(lines.stream_id, AgentMessage::LogLines(lines), ctx);
             }
-            (Phase::Active(_), AgentMessage::TerminalOutput(output)) => {
-                self.flowed(output.stream_id, AgentMessage::TerminalOutput(output), ctx);
-            }
+            (Phase::Active(_), AgentMessage::TerminalOutput(output)) => self.shown(output, ctx),
             (Phase::Active(active), AgentMessage::CommandOutput(piece)) => {
                 self.services.reports.output(active.server_id, &piece);
             }
@@ -273,6 +275,7 @@ impl AgentSession {
             alerts_are_late: false,
             calls: HashMap::new(),
             streams: HashMap::new(),
+            terminals: Terminals::new(),
             settling: HashSet::new(),
             noting: Noting::default(),
             series_dropped: SeriesDropped::default(),
@@ -316,6 +319,7 @@ impl AgentSession {
     fn leave(&mut self) {
         if let Phase::Active(active) = std::mem::replace(&mut self.phase, Phase::Ended) {
             tracing::info!(server.id = %active.server_id, session.id = %active.session_id, "an agent disconnected");
+            self.note_ends((active.owner_id, active.server_id), &active.terminals);
             self.services.pipeline.ended(active.server_id);
             self.services.registry.leave(active.server_id, active.session_id);
         }
@@ -376,7 +380,7 @@ impl Handler<Order> for AgentSession {
             Order::Tell(ServiceMessage::Watched { interval_seconds, for_seconds }, _) => {
                 self.watched(interval_seconds, for_seconds, ctx);
             }
-            Order::Tell(message, sent) => self.tell(&message, sent, ctx),
+            Order::Tell(message, sent) => self.tell(message, sent, ctx),
             Order::Close(SessionEnd::Replaced) => self.end(close::REPLACED, "a newer connection took over", ctx),
             Order::Close(SessionEnd::KeyRevoked) => self.end(close::UNAUTHORIZED, "the key was revoked", ctx),
             Order::Close(SessionEnd::ServerDeleted) => self.end(close::SERVER_DELETED, "the server was deleted", ctx),

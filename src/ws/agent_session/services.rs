@@ -13,7 +13,7 @@ use crate::ingest::Pipeline;
 use crate::memory::Memory;
 use crate::metrics::recorder::RecorderHandle;
 use crate::registry::RegistryHandle;
-use crate::shares::Seats;
+use crate::shares::{Gate, Seats};
 use crate::state::{Sockets, State};
 use crate::store::Store;
 use crate::ws::authenticate::Handshake;
@@ -34,6 +34,8 @@ pub struct Services {
     pub memory: Memory,
     /// Seats of peers that have sent nothing yet.
     pub silent: Seats,
+    /// The open sockets of accounts: a terminal without its client counts as one.
+    pub dashboards: Gate,
     pub sockets: Sockets,
     pub timing: Timing,
 }
@@ -45,6 +47,8 @@ pub struct Timing {
     pub auth_deadline: Duration,
     /// Between two pings.
     pub ping_interval: Duration,
+    /// For how long a terminal waits for a client that has lost its connection.
+    pub terminal_kept: Duration,
 }
 
 impl Services {
@@ -63,8 +67,13 @@ impl Services {
             events: state.events.clone(),
             memory: state.limits.memory.clone(),
             silent: state.limits.shares.silent_agents.clone(),
+            dashboards: state.limits.shares.dashboards.clone(),
             sockets: state.limits.sockets.clone(),
-            timing: Timing { auth_deadline: timing.auth_deadline, ping_interval: timing.ping_interval },
+            timing: Timing {
+                auth_deadline: timing.auth_deadline,
+                ping_interval: timing.ping_interval,
+                terminal_kept: timing.terminal_kept,
+            },
             handshake,
         }
     }

@@ -127,6 +127,10 @@ pub mod action {
     pub const CONTAINER_UNPAUSE: &str = "container.unpause";
     /// A terminal was opened.
     pub const TERMINAL_OPEN: &str = "terminal.open";
+    /// The client of a terminal was lost, and the terminal is kept for a while.
+    pub const TERMINAL_DETACH: &str = "terminal.detach";
+    /// Somebody resumed a terminal that was kept.
+    pub const TERMINAL_RESUME: &str = "terminal.resume";
     /// A terminal has ended, and its agent recorded it.
     pub const TERMINAL_RECORDED: &str = "terminal.recorded";
     /// Somebody read what a terminal showed.

@@ -9,6 +9,9 @@ use uuid::Uuid;
 use super::{A, B, C, Scene};
 use crate::support::agent::FakeAgent;
 use crate::support::dashboard::Dashboard;
+use crate::support::machine::Machine;
+use crate::support::terminal::Client;
+use crate::support::{registration, text_of};
 
 async fn follow(scene: &Scene, instance: usize, query: &str) -> Dashboard {
     scene.open(instance, &format!("/api/v1/ws/logs/{}?{query}", scene.server_id())).await
@@ -160,7 +163,7 @@ async fn a_terminal_is_typed_into_resized_and_ends_with_its_code() {
     assert_eq!(next_of(&mut agent).await, ServiceMessage::TerminalResize { stream_id, size });
     let mut shown = String::new();
     for number in 0..50 {
-        let output = TerminalOutput { stream_id, data: format!("said {number}\r\n") };
+        let output = TerminalOutput { stream_id, data: format!("said {number}\r\n"), offset: None };
         agent.send(&AgentMessage::TerminalOutput(output)).await;
     }
     while !shown.ends_with("said 49\r\n") {
@@ -184,4 +187,57 @@ async fn a_terminal_that_is_closed_ends_at_the_agent() {
     browser.socket.abort();
 
     assert_eq!(next_of(&mut agent).await, ServiceMessage::TerminalStop { stream_id: start.stream_id });
+}
+
+#[actix_web::test]
+async fn a_terminal_is_resumed_through_another_instance() {
+    let scene = Scene::start().await;
+    let machine = Machine::new();
+    let _agent = machine.agent(scene.cluster.address(B), &scene.prepared.key, &["--terminal", "on"]);
+    scene.until_status(A, "online").await;
+    let token = &scene.prepared.token;
+    let mut client = Client::open(scene.cluster.address(A), token, scene.server_id()).await;
+    client.type_in("echo o''ne\n").await;
+    client.until("one\r\n").await;
+
+    // The instance of the client does not know yet that it is lost, and the next one takes its terminal.
+    let mut client = Client::resume(scene.cluster.address(C), token, client.lose()).await;
+    client.type_in("echo tw''o\n").await;
+    client.until("two\r\n").await;
+    let mut client = Client::resume(scene.cluster.address(B), token, client.lose()).await;
+    client.type_in("stty size; seq 100000; echo thr''ee\n").await;
+    client.until("43 132\r\n").await;
+    client.until("three\r\n").await;
+    let ticket = client.lose();
+    let mut client = Client::resume(scene.cluster.address(A), token, ticket).await;
+    client.type_in(&format!("X={} sh -c 'echo fo''ur; sleep 1000; :'\n", machine.marker)).await;
+    client.until("four\r\n").await;
+    machine.until_processes(1).await;
+
+    client.close(1000).await;
+
+    machine.until_no_process().await;
+}
+
+#[actix_web::test]
+async fn a_right_that_is_taken_away_ends_a_terminal_whose_output_flows_to_another_instance() {
+    let scene = Scene::start().await;
+    let machine = Machine::new();
+    let _agent = machine.agent(scene.cluster.address(B), &scene.prepared.key, &["--terminal", "on"]);
+    scene.until_status(A, "online").await;
+    let guest = scene.client(A).post("/auth/register").json(registration("guest")).expect(201).await;
+    let scope = json!({"server_id": scene.server_id()});
+    let body = json!({"subject": {"username": "guest"}, "scope": scope, "role": "operator", "rights": ["terminal"]});
+    let grant = text_of(&scene.post(A, "/grants").json(body).expect(201).await["id"]);
+    let address = scene.cluster.address(A);
+    let mut client = Client::open(address, &text_of(&guest["access_token"]), scene.server_id()).await;
+    client.type_in(&format!("X={} yes\n", machine.marker)).await;
+    client.until("y\r\ny\r\n").await;
+    machine.until_processes(1).await;
+
+    let end = scene.client(A).call("DELETE".parse().unwrap(), &format!("/grants/{grant}"));
+    end.bearer(&scene.prepared.token).expect(200).await;
+
+    client.socket.expect_close(4404).await;
+    machine.until_no_process().await;
 }

@@ -135,7 +135,8 @@ async fn lines_for_no_stream_and_of_another_kind_are_ignored() {
     let start = expect_start(&mut agent).await;
 
     agent.send(&AgentMessage::LogLines(batch(Uuid::now_v7(), 100))).await;
-    let output = signalbox_protocol::agent::TerminalOutput { stream_id: start.stream_id, data: "$ ".into() };
+    let output =
+        signalbox_protocol::agent::TerminalOutput { stream_id: start.stream_id, data: "$ ".into(), offset: None };
     agent.send(&AgentMessage::TerminalOutput(output)).await;
     agent.send(&AgentMessage::LogLines(batch(start.stream_id, 0))).await;
 

@@ -33,6 +33,7 @@ pub mod site;
 pub mod socket;
 pub mod storage;
 pub mod template;
+pub mod terminal;
 pub mod tokens;
 pub mod version_1;
 pub mod wire;

@@ -5,6 +5,8 @@ const LONGEST_MS = 30_000;
 /** A service that restarts says so, and is back soon: its dashboards come back spread over so long. */
 const RESTART_MS = 3_000;
 
+/** Tells the service that this page gives a connection up and may come back for what was open on it. */
+export const DETACHED = 4000;
 export const RESTARTING = 1012;
 export const UNAUTHORIZED = 4401;
 /** The right to what the socket shows was taken away. */

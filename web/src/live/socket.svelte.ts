@@ -4,7 +4,7 @@ import { clock } from './clock.svelte';
 import { untrack } from 'svelte';
 import { session } from '../session/session.svelte';
 import { takeSocket } from '../boot/taken';
-import { delay, FORBIDDEN, SERVER_DELETED, UNAUTHORIZED } from './backoff';
+import { delay, DETACHED, FORBIDDEN, SERVER_DELETED, UNAUTHORIZED } from './backoff';
 
 export interface Message {
   type: string;
@@ -113,7 +113,15 @@ export class Socket {
   /** The tab is seen again, or the network is back. */
   wake(now = clock.present()): void {
     if (this.state === 'resting' || this.state === 'waiting') void this.connect();
-    else if (this.state === 'open' && now - this.#heardAt > SILENCE_MS) void this.connect();
+    else this.tend(now);
+  }
+
+  /** The page comes out of the browser's cache, where its connections ended without an event. */
+  revive(): void {
+    if (!this.options.once) return void this.connect();
+    if (this.state !== 'open') return;
+    this.#letGo(DETACHED);
+    void this.#closed(LOST);
   }
 
   /**
@@ -134,6 +142,14 @@ export class Socket {
   close(): void {
     clearTimeout(this.#timer);
     this.#drop();
+    this.state = 'gone';
+  }
+
+  /** Closes it, and lets the service keep what was open on it. */
+  part(): void {
+    clearTimeout(this.#timer);
+    this.#attempt += 1;
+    this.#letGo(DETACHED);
     this.state = 'gone';
   }
 
@@ -198,15 +214,15 @@ export class Socket {
     this.#letGo();
   }
 
-  #letGo(): void {
+  #letGo(code = 1000): void {
     const socket = this.#socket;
     this.#socket = null;
     if (!socket) return;
     socket.onopen = socket.onmessage = socket.onclose = null;
-    socket.close(1000);
+    socket.close(code);
   }
 
-  /** Called now and then: looks for half-open connections. */
+  /** Called now and then: looks for half-open connections. What is opened once may say nothing for hours. */
   tend(now: number): void {
     if (this.state === 'open' && !this.options.once && now - this.#heardAt > SILENCE_MS) void this.connect();
   }
@@ -220,8 +236,7 @@ class Live {
     document.addEventListener('visibilitychange', () => this.#visibility());
     window.addEventListener('online', () => this.#each((socket) => socket.wake()));
     window.addEventListener('offline', () => this.#each((socket) => socket.lose()));
-    // A page that comes out of the browser's cache has lost its sockets without an event.
-    window.addEventListener('pageshow', (event) => event.persisted && this.#each((socket) => void socket.connect()));
+    window.addEventListener('pageshow', (event) => event.persisted && this.#each((socket) => socket.revive()));
     setInterval(() => document.hidden || this.#each((socket) => socket.tend(clock.present())), 15_000);
   }
 

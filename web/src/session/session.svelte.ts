@@ -6,6 +6,7 @@ import type { PasskeyLogin, Profile, TokenPair } from '../api/types';
 import { takeRefresh } from '../boot/taken';
 import { keep } from '../text/kept';
 import { endOf, type Ended } from './ended';
+import { dropAllTickets } from './tickets';
 import { inTurn } from './turn';
 
 export type SessionState = 'starting' | 'unreachable' | 'signed-out' | 'signed-in';
@@ -214,6 +215,7 @@ class Session {
     this.user = null;
     this.lacksFactor = false;
     keep(SIGNED_IN, null);
+    dropAllTickets();
     if (this.state !== 'starting') this.state = 'signed-out';
   }
 }

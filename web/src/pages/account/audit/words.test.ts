@@ -119,6 +119,11 @@ test('a recorded terminal has its hash, and each read of it an entry of its own'
   expect(didOf(entry('terminal.replay', { server_name: 'web-1' }))).toBe('read the recording of a terminal on web-1');
 });
 
+test('a terminal that was kept says when its connection was lost and when it was resumed', () => {
+  expect(didOf(entry('terminal.detach', { server_name: 'web-1' }))).toBe('lost the connection to a terminal on web-1');
+  expect(didOf(entry('terminal.resume', { server_name: 'web-1' }))).toBe('resumed a terminal on web-1');
+});
+
 test('each means of a sign-in has words', () => {
   expect(wordsOf(entry('login', { detail: { means: 'password' } }))).toEqual({ did: ['signed in'] });
   expect(wordsOf(entry('login', { detail: { means: 'passkey' } })).more).toBe('with a passkey');

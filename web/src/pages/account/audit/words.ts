@@ -252,6 +252,8 @@ export function wordsOf(entry: AuditEntry): Words {
     }
     case 'terminal':
       if (verb === 'replay') return { did: m.readRecording({ name }) };
+      if (verb === 'detach') return { did: m.detachedTerminal({ name }) };
+      if (verb === 'resume') return { did: m.resumedTerminal({ name }) };
       if (verb === 'recorded') return withMore(m.recordedTerminal({ name }), text(detail, 'sha256'));
       return { did: (entry.outcome === 'started' ? m.openedTerminal : m.usedTerminal)({ name }) };
     case 'alert':

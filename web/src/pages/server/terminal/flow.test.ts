@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Intake, pieces, Typing } from './flow';
+import { divided, Intake, pieces, Typing } from './flow';
 
 const MEGABYTE = 'x'.repeat(1024 * 1024);
 
@@ -39,6 +39,19 @@ describe('what is typed', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
+  it('can be stopped while it waits, and continues with what is typed later', () => {
+    const sent: string[] = [];
+    const way = { backlog: 1024 * 1024, send: (text: string) => sent.push(text) > 0 };
+    const typing = new Typing(way);
+
+    typing.add('before');
+    typing.stop();
+    way.backlog = 0;
+    typing.add('after');
+
+    expect(sent).toEqual(['after']);
+  });
+
   it('waits while the connection does not take it, and keeps its order', () => {
     const sent: string[] = [];
     const way = {
@@ -70,5 +83,18 @@ describe('what is typed', () => {
 
     expect(found.join('')).toBe(text);
     for (const piece of found) expect(() => encodeURIComponent(piece)).not.toThrow();
+  });
+});
+
+describe('a text that is divided', () => {
+  it.each([
+    [-3, '', 'aä€😀'],
+    [0, '', 'aä€😀'],
+    [1, 'a', 'ä€😀'],
+    [6, 'aä€', '😀'],
+    [10, 'aä€😀', ''],
+    [99, 'aä€😀', ''],
+  ])('has %i bytes before', (bytes, before, after) => {
+    expect(divided('aä€😀', bytes)).toEqual([before, after]);
   });
 });

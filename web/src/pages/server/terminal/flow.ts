@@ -69,6 +69,7 @@ export class Typing {
 
   stop(): void {
     clearTimeout(this.#timer);
+    this.#timer = undefined;
     this.#queue = [];
   }
 
@@ -83,6 +84,14 @@ export class Typing {
       if (piece !== undefined && !this.#way.send(piece)) this.#queue = [];
     }
   }
+}
+
+/** A text up to so many bytes, and after them. */
+export function divided(text: string, bytes: number): [string, string] {
+  if (bytes <= 0) return ['', text];
+  const all = new TextEncoder().encode(text);
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  return [decoder.decode(all.subarray(0, bytes)), decoder.decode(all.subarray(bytes))];
 }
 
 /** A text in pieces that fit into a message; no character is cut in two. */

@@ -1,25 +1,33 @@
 // One terminal: what is typed goes to the server, what comes is drawn.
 import * as m from '#messages/terminal';
-import { untrack } from 'svelte';
 import { FitAddon } from '@xterm/addon-fit';
 import { Terminal } from '@xterm/xterm';
 import '@xterm/xterm/css/xterm.css';
-import { FORBIDDEN, SERVER_DELETED } from '../../../live/backoff';
-import { live, type Message, type Socket } from '../../../live/socket.svelte';
-import { proofFor } from '../../../api/client';
+import type { Message } from '../../../live/socket.svelte';
 import { sentence } from '../../../api/failure';
 import { reasonOf, type Reason } from '../../../signing/refusals';
 import { boundRepeats } from './bounds';
-import { Intake, Typing } from './flow';
+import { divided, Intake, Typing } from './flow';
 import { sent, withControl, type ScreenKey } from './keys';
+import { Line, type Loss } from './line';
+import type { Ticket } from '../../../session/tickets';
 
 /** Lines that can be scrolled back to. */
 const SCROLLBACK = 10_000;
 
-export type ShellState = 'connecting' | 'open' | 'ended';
+export type ShellState = 'connecting' | 'open' | 'waiting' | 'ended';
+
+const LOSSES: Record<Loss, () => string> = {
+  taken: m.taken,
+  lost: m.lost,
+  late: m.notResumed,
+  notProved: m.notProved,
+};
 
 export class Shell {
   state = $state<ShellState>('connecting');
+  /** Until when it waits for the connection; null while it does not. */
+  waitsUntil = $state<number | null>(null);
   /** Why it is not there any more. */
   reason = $state('');
   /** Why what was signed for it did not suffice, where that was the reason. */
@@ -30,8 +38,11 @@ export class Shell {
   readonly terminal: Terminal;
 
   readonly #fit = new FitAddon();
-  #socket: Socket | null = null;
-  #stop: (() => void) | null = null;
+  #line: Line | null = null;
+  /** The output up to here was drawn by this page before it was loaded again. It has answered what programs asked in it. */
+  #answeredBytes = 0;
+  /** That output is drawn again. */
+  #isReplaying = false;
   readonly #intake: Intake;
   readonly #typing: Typing;
   readonly #leave: () => void;
@@ -51,61 +62,58 @@ export class Shell {
     boundRepeats(this.terminal);
     this.terminal.loadAddon(this.#fit);
     this.terminal.attachCustomKeyEventHandler((event) => this.#key(event));
-    this.terminal.onData((text) => this.type(text));
-    this.terminal.onBinary((text) => this.type(text));
+    const typed = (text: string) => this.#isReplaying || this.type(text);
+    this.terminal.onData(typed);
+    this.terminal.onBinary(typed);
     this.terminal.onSelectionChange(() => (this.hasSelection = this.terminal.hasSelection()));
     this.terminal.onResize(({ cols, rows }) => {
-      if (this.state === 'open') this.#socket?.send({ type: 'resize', data: { columns: cols, rows } });
+      if (this.state === 'open') this.#line?.send({ type: 'resize', data: { columns: cols, rows } });
     });
     this.#intake = new Intake((text, done) => this.terminal.write(text, done));
-    const socket = () => this.#socket;
+    const line = () => this.#line;
     this.#typing = new Typing({
-      send: (data) => socket()?.send({ type: 'input', data: { data } }) ?? false,
+      send: (data) => line()?.send({ type: 'input', data: { data } }) ?? false,
       get backlog() {
-        return socket()?.backlog ?? 0;
+        return line()?.backlog ?? 0;
       },
     });
   }
 
-  /** Opens it on a server, in an element, with what was signed for it. Call what it gives when you are done. */
-  open(serverId: string, element: HTMLElement, signed: string | null): () => void {
+  /** Opens it on a server, in an element, with what was signed for it, or resumes one. Call what it gives when you are done. */
+  open(serverId: string, element: HTMLElement, how: { signed: string | null; ticket: Ticket | null }): () => void {
     this.terminal.open(element);
     this.fit();
-    const { cols, rows } = this.terminal;
-    const path = `/ws/terminal/${serverId}?columns=${cols}&rows=${rows}${signed === null ? '' : `&signed=${signed}`}`;
-    let isLeft = false;
-    let hasProved = false;
-    const connect = () => {
-      if (isLeft) return;
-      this.#stop?.();
-      const { socket, stop } = live.watch(path, watcher, { once: true });
-      this.#socket = socket;
-      this.#stop = stop;
-    };
-    const watcher = {
-      opened: () => (this.state = 'open'),
-      message: (message: Message) => this.#message(message),
-      closed: (code: number) => {
-        if (code === FORBIDDEN || code === SERVER_DELETED) return this.#end(m.taken());
-        if (this.state !== 'connecting' || hasProved) return this.#end(m.lost());
-        // A browser does not say why a socket was refused. Perhaps the service wants to know first who asks.
-        hasProved = true;
-        void proofFor(path).then(
-          (proof) => {
-            if (proof === 'given') connect();
-            else this.#end(proof === 'refused' ? m.notProved() : m.lost());
-          },
-          () => this.#end(m.lost()),
-        );
+    const line = new Line(serverId, () => this.terminal, {
+      open: () => this.#opened(),
+      waits: (until) => {
+        this.state = 'waiting';
+        this.waitsUntil = until;
+        // What is typed now would arrive later, where nobody sees what it does.
+        this.#typing.stop();
       },
-    };
-    connect();
+      gone: (why) => this.#end(LOSSES[why]()),
+      message: (message) => this.#message(message),
+    });
+    this.#line = line;
+    this.#answeredBytes = how.ticket?.bytes ?? 0;
+    this.#isReplaying = this.#answeredBytes > 0;
+    if (how.ticket) line.resume(how.ticket);
+    else line.open(how.signed);
     this.terminal.focus();
     return () => {
-      isLeft = true;
       this.#close();
       this.terminal.dispose();
     };
+  }
+
+  #opened(): void {
+    const wasAway = this.state === 'waiting';
+    this.state = 'open';
+    this.waitsUntil = null;
+    if (!wasAway) return;
+    // The size may have changed in between.
+    const { cols, rows } = this.terminal;
+    this.#line?.send({ type: 'resize', data: { columns: cols, rows } });
   }
 
   /** As many columns and rows as there is room for. */
@@ -154,20 +162,36 @@ export class Shell {
   }
 
   #message({ type, data }: Message): void {
-    if (type === 'output') this.#intake.add((data as { data: string }).data);
-    else if (type === 'exit') {
+    if (type === 'output') this.#output(data as { data: string; offset?: number });
+    else if (type === 'left_out') {
+      // Colours and modes may have been changed by what is missing: both are reset.
+      const missing = m.leftOut({ count: (data as { bytes: number }).bytes });
+      this.#intake.add(`\x1b[!p\x1b[0m\r\n[${missing}]\r\n`);
+    } else if (type === 'exit') {
       const code = (data as { exit_code: number | null }).exit_code;
       this.#end(code === null || code === 0 ? m.shellEnded() : m.shellEndedWith({ code: String(code) }));
     } else if (type === 'error') {
       const error = data as { code: string; detail: string };
+      if (error.code === 'terminal_resumed') return this.#end(m.elsewhere());
+      if (error.code === 'not_found') return this.#end(m.notResumed());
       this.refusal = reasonOf(error);
       this.#end(sentence(error.detail));
     }
   }
 
+  #output({ data, offset = 0 }: { data: string; offset?: number }): void {
+    if (!this.#isReplaying) return this.#intake.add(data);
+    const bytes = new TextEncoder().encode(data).length;
+    const [old, fresh] = divided(data, this.#answeredBytes - offset);
+    this.#intake.add(old);
+    if (offset + bytes >= this.#answeredBytes) this.terminal.write('', () => (this.#isReplaying = false));
+    this.#intake.add(fresh);
+  }
+
   #end(reason: string): void {
     if (this.state === 'ended') return;
     this.state = 'ended';
+    this.waitsUntil = null;
     this.reason = reason;
     this.terminal.options.cursorBlink = false;
     this.terminal.options.disableStdin = true;
@@ -176,8 +200,7 @@ export class Shell {
 
   #close(): void {
     this.#typing.stop();
-    untrack(() => this.#stop?.());
-    this.#stop = null;
-    this.#socket = null;
+    this.#line?.close();
+    this.#line = null;
   }
 }
