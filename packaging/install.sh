@@ -30,9 +30,9 @@ install.sh [OPTION VALUE]...
                           KEY        one such line, as in "ssh-ed25519 AAAA... ada@example.org"
                         A key needs the name of its owner: a comment of one word, or NAME= before WHO, as in
                         ada=https://github.com/ada.keys. To remove keys, edit /etc/signalbox-agent/allowed_signers.
-  --approvals N         how many different signers have to sign, 1 to 10 (1)
-  --allow LINE          a command that runs without a signature, without a shell; a word * is any one word;
-                        repeatable, in place of those of the policy: --allow 'systemctl restart nginx'
+  --approvals N         how many different people have to sign, 1 to 10 (1)
+  --allow LINE          a command that runs without a signature, without a shell; a word * is any one word that does
+                        not begin with -; repeatable; replaces the list of the policy: --allow 'systemctl restart nginx'
   --record on|off       are terminals recorded, on this machine? (off)
   --processes on|off    may the agent tell which processes use the most? (on)
   --interval SECONDS    between two samples, 0.5 to 3600 (5)
@@ -903,7 +903,7 @@ END
   demand_signatures
   if [ "$(value_of "$policy" record)" = on ]; then
     case ${terminal:-off} in
-      off) say 'terminals would be recorded, and none can be opened: --terminal allows it' ;;
+      off) say 'record is on, but terminals are off: --terminal on allows them' ;;
       *) say 'terminals are recorded, in /var/lib/signalbox-agent/recordings' ;;
     esac
   fi
@@ -1004,7 +1004,7 @@ say_demands() {
   esac
   # One that spans several lines is the administrator's own, who has written it.
   without=$(sed -n 's/^[[:space:]]*allow[[:space:]]*=[[:space:]]*\[\(.*\)\].*/\1/p' "$policy" | tail -n 1)
-  if [ -n "$without" ]; then say "without a signature run: $without"; fi
+  if [ -n "$without" ]; then say "these commands run without a signature: $without"; fi
 }
 
 # Whether the policy permits the service, some people or signers to run any command as the agent's user.

@@ -54,7 +54,7 @@ text_field!(
             Err(detail) => refused(detail),
             // The service must not be able to choose whose signatures count.
             Ok(policy) if policy.asks_for_signatures() || policy.name.is_some() || policy.signers.is_some() => refused(
-                "a policy that asks for signatures does not come from the service: put it on the machine before install.sh runs"
+                "a policy that asks for signatures does not come from the service: name the signers where install.sh runs, with --signers"
                     .to_owned(),
             ),
             Ok(_) => match plain_policy::fault_of(&text) {

@@ -19,7 +19,7 @@ pub fn fault_of(policy: &str) -> Option<String> {
 fn fault_of_line(line: &str) -> Option<&'static str> {
     if is_about_signatures(line) {
         return Some(
-            "a policy about signatures does not come from the service: put it on the machine before install.sh runs",
+            "a policy about signatures does not come from the service: name the signers where install.sh runs, with --signers",
         );
     }
     if line.contains('\\') {

@@ -6,6 +6,7 @@ use signalbox_protocol::alert::Alert;
 use super::limit::cut;
 use crate::alert_words::Severity;
 use crate::notify::message::{Event, Item, Message};
+use crate::store::SCHEDULE;
 
 /// The longest line, in characters. Markup turns one character into at most six, and one line must fit every service.
 const LONGEST_LINE: usize = 480;
@@ -178,6 +179,9 @@ fn line(item: &Item, message: &Message) -> String {
         Event::Resolved => {
             let after = span(alert.triggered_at, alert.resolved_at.unwrap_or(message.at));
             match alert.resolved_by.as_deref() {
+                Some("threshold_deleted") if alert.metric_type == SCHEDULE => {
+                    format!("Schedule ended or paused after {after}: {what}")
+                }
                 Some("threshold_deleted") => format!("Threshold removed after {after}: {what}"),
                 Some("target_gone") => format!("Target gone after {after}: {what}"),
                 Some("recovery") | None => format!("Recovered after {after}: {what}"),

@@ -1,6 +1,7 @@
 //! The text that people read.
 
 use super::*;
+use crate::store::SCHEDULE;
 
 fn lines(message: &Message) -> Vec<String> {
     told(message).lines.into_iter().map(|line| line.text).collect()
@@ -31,6 +32,16 @@ fn a_resolved_alert_says_how_it_ended() {
     assert_eq!(ended("recovery"), "Recovered after 12 min: swap is 80 % on web-1");
     assert_eq!(ended("threshold_deleted"), "Threshold removed after 12 min: swap is 80 % on web-1");
     assert_eq!(ended(&Uuid::nil().to_string()), "Resolved manually after 12 min: swap is 80 % on web-1");
+}
+
+#[test]
+fn the_end_of_a_schedules_alert_names_no_threshold() {
+    let mut item = resolved("web-1", "backup: ended with exit code 1 on web-1", "threshold_deleted");
+    item.alert.as_mut().unwrap().metric_type = SCHEDULE.to_owned();
+
+    let said = lines(&message(vec![item])).remove(0);
+
+    assert_eq!(said, "Schedule ended or paused after 12 min: backup: ended with exit code 1 on web-1");
 }
 
 #[test]
