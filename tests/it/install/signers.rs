@@ -281,7 +281,7 @@ async fn approvals_allowed_commands_and_recording_are_options_and_the_agent_read
     }
     for note in [
         "note: 2 different people have to sign\n",
-        "note: without a signature run: \"systemctl restart nginx\", \"journalctl -n *\"\n",
+        "note: these commands run without a signature: \"systemctl restart nginx\", \"journalctl -n *\"\n",
         "note: terminals are recorded, in /var/lib/signalbox-agent/recordings\n",
     ] {
         assert!(outcome.stdout.contains(note), "{note}: {outcome:?}");
