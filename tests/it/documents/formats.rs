@@ -3,10 +3,13 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use serde::Deserialize;
 use serde_json::Value;
 use signalbox_agent::policy::Policy;
 use signalbox_protocol::agent::TerminalSize;
+use signalbox_protocol::frontend::FeedMessage;
 use tempfile::TempDir;
+use uuid::Uuid;
 
 use super::blocks::{Block, read, root};
 use super::calls::{answer_of, check_fields};
@@ -68,6 +71,18 @@ fn program_of_json(program: &Value) -> Option<String> {
     commands::fault_of_program(program["command"].as_str().unwrap_or_default(), &arguments)
 }
 
+/// What a client says of the terminal that it resumes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Resume {
+    #[serde(rename = "terminal_id")]
+    _terminal_id: Uuid,
+    #[serde(rename = "secret")]
+    _secret: String,
+    #[serde(rename = "offset")]
+    _offset: u64,
+}
+
 fn of_json(document: &Value, line: &str) -> Result<(), String> {
     let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
     let fields: Vec<String> = value.as_object().ok_or("this is no object")?.keys().cloned().collect();
@@ -76,6 +91,12 @@ fn of_json(document: &Value, line: &str) -> Result<(), String> {
         Some("input") if value["data"]["data"].is_string() => Ok(()),
         Some("resize") => {
             serde_json::from_value(value["data"].clone()).map(|_: TerminalSize| ()).map_err(|error| error.to_string())
+        }
+        Some("resume") => {
+            serde_json::from_value(value["data"].clone()).map(|_: Resume| ()).map_err(|error| error.to_string())
+        }
+        Some("kept" | "output") => {
+            serde_json::from_value(value).map(|_: FeedMessage| ()).map_err(|error| error.to_string())
         }
         None if value["detail"].is_array() => schema("ValidationError"),
         None if value["detail"].is_string() => schema("Error"),
