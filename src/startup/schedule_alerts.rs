@@ -4,15 +4,20 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use crate::alerts::Alerts;
-use crate::commands::schedules::{Alarms, Publishing, Raising};
-use crate::store::{Alert, Schedule};
+use crate::commands::schedules::Alarms;
+use crate::store::{Alert, AlertAudience, Schedule, StoreError};
 
 impl Alarms for Alerts {
-    fn raise<'a>(&'a self, schedule: &'a Schedule, failures: &'a [(Uuid, String)], at: Timestamp) -> Raising<'a> {
-        Box::pin(self.of_failures(schedule, failures, at))
+    async fn raise(
+        &self,
+        schedule: &Schedule,
+        failures: &[(Uuid, String)],
+        at: Timestamp,
+    ) -> Result<Vec<(Alert, AlertAudience)>, StoreError> {
+        self.of_failures(schedule, failures, at).await
     }
 
-    fn publish<'a>(&'a self, alerts: &'a [Alert]) -> Publishing<'a> {
-        Box::pin(Self::publish(self, alerts))
+    async fn publish(&self, alerts: &[Alert]) {
+        Self::publish(self, alerts).await;
     }
 }
