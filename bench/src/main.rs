@@ -76,6 +76,7 @@ use crate::scenario::logs::LogsArgs;
 use crate::scenario::machine::MachineArgs;
 use crate::scenario::rest::RestArgs;
 use crate::scenario::shared::SharedArgs;
+use crate::scenario::signed::SignedArgs;
 use crate::scenario::soak::SoakArgs;
 use crate::scenario::steady::SteadyArgs;
 use crate::scenario::storm::StormArgs;
@@ -118,6 +119,8 @@ enum Scenario {
     Ingest(IngestArgs),
     /// The round trip of `true` beside ssh, Salt and Ansible.
     Command(CommandArgs),
+    /// What a signature costs: `true` signed and unsigned, over REST and by signalboxctl, beside ssh with the same key.
+    Signed(SignedArgs),
     /// One command on a whole fleet.
     FleetCommand(FleetCommandArgs),
     /// A log of one real agent on many dashboards.
@@ -222,6 +225,7 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
         Scenario::History(args) => scenario::history::run(&cli.service, args).await,
         Scenario::Ingest(args) => scenario::ingest::run(&cli.service, args).await,
         Scenario::Command(args) => scenario::command::run(&cli.service, args).await,
+        Scenario::Signed(args) => scenario::signed::run(&cli.service, args).await,
         Scenario::FleetCommand(args) => scenario::fleet_command::run(&cli.service, args).await,
         Scenario::Logs(args) => scenario::logs::run(&cli.service, args).await,
         Scenario::Containers(args) => scenario::containers::run(&cli.service, args).await,

@@ -83,6 +83,10 @@ rows! {
     CommandP99, "command-p99", "command", Lower, None, "`true` over REST, p99", "ms";
     ShP50, "sh-p50", "command", Lower, None, "`sh -c true` in the same run, p50", "ms";
     ShP99, "sh-p99", "command", Lower, None, "`sh -c true` in the same run, p99", "ms";
+    SignedByUnsigned, "signed-by-unsigned", "signed", Lower, None,
+        "a signed `true` over REST, p50, by that of an unsigned one", "times";
+    SignedProgramBySsh, "signed-program-by-ssh", "signed", Lower, None,
+        "`signalboxctl exec --sign`, p50, by that of `ssh` with the same key", "times";
     FleetCommand, "fleet-command", "fleet-command", Lower, Some(Below(2.0)),
         "one command on 1,000 agents, all succeeded", "s";
     HistorySeriesDay, "history-series-day", "history", Lower, Some(AtMost(1.13)),

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
+use super::signer::Signer;
 use crate::rest::Rest;
 
 /// A client on a connection that is kept alive.
@@ -11,12 +12,19 @@ use crate::rest::Rest;
 pub struct Ours {
     pub rest: Rest,
     pub server_id: Uuid,
+    /// Who signs each command, where the server asks for it.
+    pub signer: Option<Signer>,
 }
 
 impl Ours {
+    /// From the request to its answer. Signing comes before it.
     pub async fn run(&self) -> anyhow::Result<Duration> {
+        let signed = match &self.signer {
+            Some(signer) => Some(signer.sign("true").await?),
+            None => None,
+        };
         let start = Instant::now();
-        let end = self.rest.run_command(self.server_id, "true").await?;
+        let end = self.rest.run_signed(self.server_id, "true", signed).await?;
         let took = start.elapsed();
         anyhow::ensure!(end.status == "succeeded" && end.exit_code == Some(0), "`true` ended as {end:?}");
         anyhow::ensure!(end.output.is_empty(), "`true` said something: {end:?}");

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use reqwest::StatusCode;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{Id, Rest, answer};
@@ -58,9 +58,19 @@ impl Rest {
 
     /// Runs a command and waits for its end.
     pub async fn run_command(&self, server_id: Uuid, command: &str) -> anyhow::Result<CommandEnd> {
+        self.run_signed(server_id, command, None).await
+    }
+
+    /// The same with what its signers have signed, where the server asks for that.
+    pub async fn run_signed(
+        &self,
+        server_id: Uuid,
+        command: &str,
+        signed: Option<Value>,
+    ) -> anyhow::Result<CommandEnd> {
         let url = self.url(&format!("/commands/{server_id}"));
-        let request = self.client.post(url).bearer_auth(&self.token).json(&json!({ "command": command }));
-        answer(request, StatusCode::OK).await
+        let body = json!({ "command": command, "signed": signed });
+        answer(self.client.post(url).bearer_auth(&self.token).json(&body), StatusCode::OK).await
     }
 
     /// Starts a command on every server that has `tag`, on `concurrency` of them at a time.

@@ -20,6 +20,7 @@ pub mod logs;
 pub mod machine;
 pub mod rest;
 pub mod shared;
+pub mod signed;
 pub mod soak;
 pub mod steady;
 pub mod storm;

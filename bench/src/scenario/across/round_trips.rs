@@ -142,7 +142,7 @@ async fn in_turns(cluster: &Cluster, pairs: &mut [Pair], turns: usize) -> anyhow
 
 async fn ask(kind: Kind, rest: &Rest, server_id: Uuid) -> anyhow::Result<Duration> {
     match kind {
-        Kind::Real => Ours { rest: rest.clone(), server_id }.run().await,
+        Kind::Real => Ours { rest: rest.clone(), server_id, signer: None }.run().await,
         Kind::Simulated => {
             let start = Instant::now();
             let end = rest.run_command(server_id, "true").await?;

@@ -145,7 +145,7 @@ async fn start(name: Name, fixture: &Fixture, venvs: &Venvs, sshd: &mut Option<S
         Name::Shell => Ok(Way::Program(Program::shell(work_dir.join("sh.log")))),
         Name::Signalbox => {
             let server_id = fixture.fleet.first().context("there is no server")?.server_id;
-            Ok(Way::Ours(Ours { rest: fixture.rest.clone(), server_id }))
+            Ok(Way::Ours(Ours { rest: fixture.rest.clone(), server_id, signer: None }))
         }
         Name::AsyncSsh => Ok(Way::Worker(Box::new(running(sshd).await?.asyncssh(venvs).await?))),
         Name::ControlMaster => Ok(Way::Program(running(sshd).await?.through_master())),
