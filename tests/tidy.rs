@@ -356,6 +356,24 @@ fn no_path_of_one_machine_is_written() {
     assert_none(&violations);
 }
 
+/// The table of threats says which test holds each line.
+#[test]
+fn the_tests_that_the_security_document_names_exist() {
+    let document = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/security.md")).unwrap();
+    let is_test = |word: &&str| {
+        word.matches('_').count() >= 3
+            && word.chars().all(|it| it == '_' || it.is_ascii_lowercase() || it.is_ascii_digit())
+    };
+    let named: Vec<&str> = document.split('`').filter(is_test).collect();
+    assert!(named.len() > 20, "{named:?}");
+    let sources = everything();
+
+    let missing: Vec<&&str> =
+        named.iter().filter(|name| !sources.iter().any(|it| it.text.contains(&format!("fn {name}(")))).collect();
+
+    assert!(missing.is_empty(), "no such tests: {missing:?}");
+}
+
 /// The images are built from what `.dockerignore` lets through; a build needs the manifest of every crate of the workspace.
 #[test]
 fn every_crate_reaches_the_build_of_the_images() {

@@ -10,6 +10,7 @@ use crate::collector::cgroup::Cgroups;
 use crate::config::Roots;
 use crate::identity;
 use crate::policy::Policy;
+use crate::signed::Demands;
 
 /// Uptimes that differ by more are different ones, because both are read within milliseconds.
 const UPTIMES_DIFFER_BY: Duration = Duration::from_secs(2);
@@ -18,7 +19,7 @@ const UPTIMES_DIFFER_BY: Duration = Duration::from_secs(2);
 const MAX_BYTES: usize = 256;
 
 /// Reads the machine's description. What cannot be read stays empty.
-pub fn read(roots: &Roots, policy: &Policy) -> AgentInfo {
+pub fn read(roots: &Roots, policy: &Policy, demands: Option<&Demands>) -> AgentInfo {
     let kernel_file = |name: &str| bounded(fs::read_to_string(roots.proc.join("sys/kernel").join(name)).ok());
     let os_release = fs::read_to_string(roots.etc.join("os-release"))
         .or_else(|_| fs::read_to_string("/usr/lib/os-release"))
@@ -34,7 +35,7 @@ pub fn read(roots: &Roots, policy: &Policy) -> AgentInfo {
         boot_id: boot_id(roots, kernel_file("random/boot_id"), boot_time()),
         machine_id: identity::machine_id(roots),
         capabilities: policy.capabilities(),
-        signing: policy.signing(),
+        signing: demands.map(|demands| Box::new(demands.info())),
     }
 }
 
@@ -80,7 +81,7 @@ fn cpu_count(roots: &Roots) -> u32 {
     }
 }
 
-fn bounded(text: Option<String>) -> String {
+pub fn bounded(text: Option<String>) -> String {
     let mut text = text.unwrap_or_default().trim().replace('\0', "");
     text.truncate(text.floor_char_boundary(MAX_BYTES));
     text

@@ -79,7 +79,7 @@ use tokio::sync::watch;
 pub async fn run(config: Config, shutdown: impl Future<Output = ()> + Send) -> Exit {
     let running = RunningContainers::default();
     let machine = Machine::new(&config, running.clone());
-    let info = info::read(&config.roots, &config.policy);
+    let info = info::read(&config.roots, &config.policy, config.demands.as_deref());
     let state = config.state_dir.as_deref().map(StateDir::new);
     let gate = Gate::open(&config, state.clone());
     let (docker, events) = (Docker::new(&config.policy, gate.clone()), Events::default());

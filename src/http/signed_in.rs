@@ -176,6 +176,23 @@ pub struct SigningOut {
     name: String,
     /// How many different people have to sign.
     approvals: u32,
+    /// Whose signatures count, as the agent says. Empty for older agents.
+    #[serde(default)]
+    signers: Vec<SignerOut>,
+    /// How many more there are than these.
+    #[serde(default)]
+    more_signers: u32,
+}
+
+/// A key whose signatures count.
+#[derive(Debug, Clone, Serialize, Deserialize, Apiv2Schema)]
+pub struct SignerOut {
+    /// The names of the person in the file of signers.
+    name: String,
+    /// The type of the key, such as `ssh-ed25519`, or `passkey`.
+    kind: String,
+    /// Of the public key: `SHA256:...`.
+    fingerprint: String,
 }
 
 /// What the agent of a server asks of those who sign, as far as it has said so. Refuses what is signed for an agent that does not

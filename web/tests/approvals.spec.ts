@@ -274,7 +274,13 @@ test('settings say who signs, and make the line of an own key', async ({ signedI
   await page.goto(`/servers/${server.id}/settings`);
   const region = page.getByRole('region', { name: t.settings.whoSigns() });
   await expect(region).toContainText(t.settings.signsText());
-  await expect(region.getByRole('definition')).toHaveText([/./, server.name, '2', t.settings.byWhomText()]);
+  const told = region.getByRole('definition');
+  await expect(told).toHaveText([/./, server.name, '2', /./]);
+  await expect(told.last()).toContainText(t.settings.byWhomText());
+  await expect(told.last().getByRole('listitem')).toHaveText([
+    `ada@example.org ssh-ed25519 ${ada.fingerprint}`,
+    `ben@example.org ssh-ed25519 ${ben.fingerprint}`,
+  ]);
   await region.getByRole('button', { name: t.settings.beSigner() }).click();
   const dialog = page.getByRole('dialog', { name: t.settings.beSigner() });
   await expect(dialog).toContainText(t.settings.beSignerText());

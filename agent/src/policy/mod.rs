@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
-use signalbox_protocol::agent::SigningInfo;
 
 use self::permit::{Graded, word, word_or_people};
 pub use self::permit::{People, Permit};
@@ -158,12 +157,6 @@ impl Policy {
             || self.docker.grade == DockerAccess::Signed
     }
 
-    /// What the agent reports of what it asks of those who sign.
-    pub fn signing(&self) -> Option<Box<SigningInfo>> {
-        let name = self.name.clone().filter(|_| self.asks_for_signatures())?;
-        Some(Box::new(SigningInfo { name, approvals: self.approvals.unwrap_or(1) }))
-    }
-
     /// What the agent reports as its capabilities: permitted here, and part of this build.
     pub fn capabilities(&self) -> Vec<String> {
         let processes = (self.processes == Switch::On).then_some("processes");
@@ -258,16 +251,6 @@ mod tests {
 
         assert_eq!(policy.capabilities(), ["metrics", "processes", "docker", "commands", "terminal"]);
         assert_eq!(recorded.capabilities(), ["metrics", "processes", "docker", "commands", "terminal", "recordings"]);
-    }
-
-    #[test]
-    fn the_agent_reports_what_signers_have_to_know_where_something_needs_a_signature() {
-        let reported = |text: &str| Policy::parse(text).unwrap().signing();
-        let signed = "terminal = \"signed\"\nname = \"web-1\"\nsigners = \"/etc/signers\"\n";
-
-        assert_eq!(reported("commands = \"on\"\n"), None);
-        assert_eq!(reported(signed), Some(Box::new(SigningInfo { name: "web-1".into(), approvals: 1 })));
-        assert_eq!(reported(&format!("{signed}approvals = 3\n")).unwrap().approvals, 3);
     }
 
     #[test]

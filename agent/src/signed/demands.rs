@@ -2,11 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use signalbox_protocol::agent::{MAX_SIGNERS, SignerInfo, SigningInfo};
 use signalbox_signing::payload::MAX_NAME_BYTES;
+use signalbox_signing::signers::Key;
+use signalbox_signing::ssh::fingerprint;
 use signalbox_signing::{Signers, SignersError};
 
 use super::allow::Allowed;
 use super::trust::{self, TrustError};
+use crate::info::bounded;
 use crate::policy::{Policy, Switch};
 
 /// The most people who may have to sign one command.
@@ -92,5 +96,60 @@ impl Demands {
         }
         let allowed = Allowed::parse(&policy.allow).map_err(DemandsError::Invalid)?;
         Ok(Some(Self { name, signers, approvals, allowed }))
+    }
+
+    /// What the service, and those who sign, are told of it.
+    pub fn info(&self) -> SigningInfo {
+        let Self { name, signers, approvals, allowed: _ } = self;
+        let keys = signers.all();
+        let named = keys.iter().take(MAX_SIGNERS).map(|signer| {
+            let (kind, bytes) = match &signer.key {
+                Key::Ssh { kind, bytes } => (kind.clone(), bytes),
+                Key::Passkey { cose, .. } => ("passkey".to_owned(), cose),
+            };
+            SignerInfo { name: bounded(Some(signer.principals.clone())), kind, fingerprint: fingerprint(bytes) }
+        });
+        SigningInfo {
+            name: name.clone(),
+            approvals: u32::try_from(*approvals).unwrap_or(u32::MAX),
+            signers: named.collect(),
+            more_signers: u32::try_from(keys.len().saturating_sub(MAX_SIGNERS)).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of as many people, each with a key of their own.
+    fn demands(people: usize) -> Demands {
+        let key = |number: usize| {
+            let mut bytes = Vec::new();
+            signalbox_signing::ssh::put_string(&mut bytes, b"ssh-ed25519").unwrap();
+            signalbox_signing::ssh::put_string(&mut bytes, &[u8::try_from(number).unwrap(); 32]).unwrap();
+            base64::Engine::encode(&base64::prelude::BASE64_STANDARD, bytes)
+        };
+        let lines: Vec<String> =
+            (0..people).map(|number| format!("p{number}@example.org ssh-ed25519 {}", key(number))).collect();
+        let signers = Signers::parse(&lines.join("\n")).unwrap();
+        Demands { name: "web-1".to_owned(), signers, approvals: 2, allowed: Allowed::default() }
+    }
+
+    #[test]
+    fn the_agent_says_whose_signatures_count() {
+        let info = demands(2).info();
+
+        assert_eq!((info.name.as_str(), info.approvals, info.more_signers), ("web-1", 2, 0));
+        let [first, second] = info.signers.as_slice() else { panic!("{info:?}") };
+        assert_eq!((first.name.as_str(), first.kind.as_str()), ("p0@example.org", "ssh-ed25519"));
+        assert!(first.fingerprint.starts_with("SHA256:") && first.fingerprint != second.fingerprint, "{info:?}");
+    }
+
+    #[test]
+    fn of_a_long_list_it_names_a_part_and_counts_the_rest() {
+        let info = demands(40).info();
+
+        assert_eq!((info.signers.len(), info.more_signers), (32, 8));
     }
 }

@@ -16,6 +16,7 @@ mod metrics;
 mod pages;
 mod proxy;
 mod recordings;
+mod relay;
 mod restart;
 mod servers;
 mod shell;

@@ -1,6 +1,7 @@
 //! Terminals on real agents.
 
-use crate::support::{Running, Site};
+use crate::relay::Relay;
+use crate::support::{Running, Site, eventually};
 use crate::terminal::Terminal;
 
 async fn opened(site: &Site) -> (crate::support::Agent, Terminal) {
@@ -51,14 +52,58 @@ async fn the_escape_sequence_and_a_signal_restore_the_terminal() {
 }
 
 #[tokio::test]
-async fn a_service_that_goes_away_ends_the_shell_and_restores_the_terminal() {
+async fn a_shell_survives_a_lost_connection_and_shows_what_it_missed_once() {
+    let site = Site::start().await;
+    let agent = site.agent("web-1", &[], &["--terminal", "on"]).await;
+    let relay = Relay::start(site.url.trim_start_matches("http://")).await;
+    let mut command = site.command(&["shell", "web-1"]);
+    command.env("SIGNALBOX_URL", relay.url());
+    let mut terminal = Terminal::of(&command);
+    let gate = agent.state.path().join("gate");
+    let waits = format!("until [ -e {} ]; do sleep 0.05; done", gate.display());
+    terminal.enter(&format!("echo begun-$((40+2)); {waits}; echo missed-$((20+3))\r"));
+    terminal.until("begun-42").await;
+
+    relay.cut();
+    terminal.until("reconnecting for up to 120 s, Ctrl-C gives up").await;
+    std::fs::write(gate, "").unwrap();
+    terminal.until("[connected again]").await;
+    terminal.until("missed-23").await;
+    relay.cut();
+    eventually("it is connected again", async || (terminal.shown().matches("again]").count() == 2).then_some(())).await;
+    terminal.enter("echo still-$((30+1)); exit\r");
+
+    assert_eq!(terminal.ended().await, Some(0));
+    let shown = terminal.shown();
+    for once in ["begun-42", "missed-23", "still-31"] {
+        assert_eq!(shown.matches(once).count(), 1, "{once} in {shown}");
+    }
+}
+
+#[tokio::test]
+async fn who_does_not_want_to_wait_for_the_service_leaves_with_ctrl_c() {
     let mut site = Site::start().await;
     let (_agent, mut terminal) = opened(&site).await;
 
     site.crash();
+    terminal.until("reconnecting").await;
+    terminal.enter("\u{3}");
 
     assert_eq!(terminal.ended().await, Some(1));
-    terminal.until("the terminal has ended").await;
+    terminal.until("given up: the terminal ends within").await;
+}
+
+#[tokio::test]
+async fn a_service_that_was_started_again_has_no_terminal_any_more() {
+    let mut site = Site::start().await;
+    let (_agent, mut terminal) = opened(&site).await;
+
+    site.crash();
+    terminal.until("reconnecting").await;
+    site.begin_again().await;
+
+    assert_eq!(terminal.ended().await, Some(1));
+    terminal.until("no such terminal").await;
 }
 
 #[tokio::test]

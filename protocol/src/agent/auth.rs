@@ -82,6 +82,44 @@ pub struct SigningInfo {
     pub name: String,
     /// How many different people have to sign.
     pub approvals: u32,
+    /// Whose signatures count, at most [`MAX_SIGNERS`] of them, for people to read; none from older agents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signers: Vec<SignerInfo>,
+    /// How many more there are.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_signers: u32,
+}
+
+/// The most signers that an agent names.
+pub const MAX_SIGNERS: usize = 32;
+
+/// A key whose signatures count.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SignerInfo {
+    /// The names of the person, as the file of signers has them.
+    pub name: String,
+    /// The type of the key, such as `ssh-ed25519`, or `passkey`.
+    pub kind: String,
+    /// Of the public key, as `ssh-keygen -l` shows it: `SHA256:...`.
+    pub fingerprint: String,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl SigningInfo {
+    fn texts(&self) -> impl Iterator<Item = &String> {
+        let signers = self.signers.iter().flat_map(|SignerInfo { name, kind, fingerprint }| [name, kind, fingerprint]);
+        std::iter::once(&self.name).chain(signers)
+    }
+
+    fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let signers =
+            self.signers.iter_mut().flat_map(|SignerInfo { name, kind, fingerprint }| [name, kind, fingerprint]);
+        std::iter::once(&mut self.name).chain(signers)
+    }
 }
 
 impl AgentInfo {
@@ -90,18 +128,20 @@ impl AgentInfo {
         let Self { version, hostname, os, kernel, arch, cpu_count: _, boot_id, machine_id, capabilities, signing } =
             self;
         if let Some(signing) = signing {
-            clean(&mut signing.name);
+            signing.texts_mut().for_each(clean);
         }
         [version, hostname, os, kernel, arch, boot_id, machine_id].into_iter().chain(capabilities).for_each(clean);
     }
 
-    /// Whether every text is short enough to be stored (at most 256 bytes each, at most 64 capabilities).
+    /// Whether every text is short enough to be stored (at most 256 bytes each, at most 64 capabilities and 32 signers).
     pub fn is_bounded(&self) -> bool {
         let texts =
             [&self.version, &self.hostname, &self.os, &self.kernel, &self.arch, &self.boot_id, &self.machine_id];
-        let name = self.signing.as_ref().map(|signing| &signing.name);
-        texts.into_iter().chain(&self.capabilities).chain(name).all(|text| text.len() <= 256 && !text.contains('\0'))
+        let of_signing = self.signing.iter().flat_map(|signing| signing.texts());
+        let mut texts = texts.into_iter().chain(&self.capabilities).chain(of_signing);
+        texts.all(|text| text.len() <= 256 && !text.contains('\0'))
             && self.capabilities.len() <= 64
+            && self.signing.as_ref().is_none_or(|signing| signing.signers.len() <= MAX_SIGNERS)
     }
 }
 

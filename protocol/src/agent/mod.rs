@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 pub use asker::Asker;
-pub use auth::{AgentInfo, Auth, AuthResponse, SigningInfo};
+pub use auth::{AgentInfo, Auth, AuthResponse, MAX_SIGNERS, SignerInfo, SigningInfo};
 pub use command::{CommandOutput, CommandResult, CommandStatus, Execute, Stream};
 pub use recording::{
     LIST_RECORDINGS, ListRecordings, MAX_RECORDING_BYTES, MAX_RECORDING_PIECE, MAX_RECORDINGS_LISTED, READ_RECORDING,

@@ -58,7 +58,14 @@ impl Real {
 async fn the_real_agent_says_what_it_asks_for_and_decides_itself() {
     let real = Real::start().await;
     let server = real.site.server().await;
-    assert_eq!(server["agent"]["signing"], json!({ "name": "web-1", "approvals": 2 }));
+    let signing = &server["agent"]["signing"];
+    assert_eq!((&signing["name"], &signing["approvals"]), (&json!("web-1"), &json!(2)), "{signing}");
+    let names: Vec<&Value> = signing["signers"].as_array().unwrap().iter().map(|signer| &signer["name"]).collect();
+    assert_eq!(names, ["ada@example.org", "ben@example.org", "cleo@example.org"]);
+    for signer in signing["signers"].as_array().unwrap() {
+        assert_eq!(signer["kind"], "ssh-ed25519");
+        assert!(text_of(&signer["fingerprint"]).starts_with("SHA256:"), "{signer}");
+    }
     let payload = real.signers.payload("echo done", LONG, &json!({}));
     let unsigned = json!({ "command": "echo done", "signed": real.signers.signed(&["ada"], &payload) });
     let refused = real.site.post(format!("/commands/{}", real.site.server_id)).json(unsigned);

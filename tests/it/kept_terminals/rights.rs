@@ -1,11 +1,14 @@
 //! Who may resume a terminal: the account that opened it, as long as it has the right.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::Scene;
+use crate::factors::execute;
 use crate::support::rest::Call;
 use crate::support::terminal::{Client, Ticket, ask};
-use crate::support::{Account, text_of};
+use crate::support::{Account, PASSWORD, text_of};
 
 impl Scene {
     fn by_owner(&self, method: &str, path: &str) -> Call {
@@ -131,4 +134,50 @@ async fn a_program_and_its_account_do_not_resume_each_others_terminals() {
     client.type_in("echo tw''ice\n").await;
     client.until("twice\r\n").await;
     scene.resume(of_person).await.close(1000).await;
+}
+
+#[actix_web::test]
+async fn a_locked_account_resumes_nothing_and_its_open_terminal_ends() {
+    let scene = Scene::start().await;
+    let guest = scene.site.service.register("guest").await;
+    scene.grant().await;
+    let mut client = scene.open_as(&guest).await;
+    client.type_in("echo on''ce\n").await;
+    client.until("once\r\n").await;
+    let ticket = client.lose();
+    scene.until_detached().await;
+    let mut open = scene.open_as(&guest).await;
+    open.type_in(&format!("X={} sh -c 'echo on''ce; sleep 1000; :'\n", scene.machine.marker)).await;
+    open.until("once\r\n").await;
+    scene.machine.until_processes(1).await;
+
+    let lock = scene.by_owner("PUT", &format!("/users/{}", guest.id)).json(json!({"disabled": true}));
+    let _: Value = lock.expect(200).await;
+
+    open.socket.expect_close(4401).await;
+    scene.machine.until_no_process().await;
+    assert_eq!(ask(scene.site.service.address, &guest.token, &ticket).await.unwrap_err(), 401);
+}
+
+#[actix_web::test]
+async fn with_step_up_a_terminal_is_resumed_after_a_recent_proof() {
+    let scene =
+        Scene::start_with(&["--terminal", "on"], |config| config.step_up = Some(Duration::from_secs(600))).await;
+    let mut client = scene.open().await;
+    client.type_in("echo on''ce\n").await;
+    client.until("once\r\n").await;
+    let ticket = client.lose();
+    scene.until_detached().await;
+    let (service, address) = (&scene.site.service, scene.site.service.address);
+    // As if ten minutes had passed. A login that was not used yet is not cached.
+    let old = service.sign_in(&scene.site.owner).await;
+    execute(service, "UPDATE logins SET proved_at = proved_at - 600000").await;
+
+    assert_eq!(ask(address, &old.token, &ticket).await.unwrap_err(), 403);
+    let prove = service.client.post("/auth/step-up").bearer(&old.token).json(json!({"password": PASSWORD}));
+    prove.expect(200).await;
+
+    let mut client = Client::resume(address, &old.token, ticket).await;
+    client.type_in("echo tw''ice\n").await;
+    client.until("twice\r\n").await;
 }

@@ -55,7 +55,7 @@ impl Signers {
 pub async fn signing_agent(address: SocketAddr, key: &str, name: &str, approvals: u32) -> FakeAgent {
     let about = AgentInfo {
         capabilities: ["metrics", "commands", "commands_signed"].map(str::to_owned).to_vec(),
-        signing: Some(Box::new(SigningInfo { name: name.to_owned(), approvals })),
+        signing: Some(Box::new(SigningInfo { name: name.to_owned(), approvals, ..SigningInfo::default() })),
         ..agent_info()
     };
     let mut agent = FakeAgent::connect(address, Encoding::Json).await;

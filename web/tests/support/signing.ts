@@ -22,6 +22,8 @@ export interface SshKey {
   line: string;
   /** What is in its file of the public key. */
   pub: string;
+  /** `SHA256:...` */
+  fingerprint: string;
   /** Signs a payload: the text of the signature. */
   sign: (payload: string) => string;
 }
@@ -43,7 +45,8 @@ export function sshKey(site: Site, name: string): SshKey {
     rmSync(`${signed}.sig`);
     return signature;
   };
-  return { line: `${name}@example.org ${pub}`, pub, sign };
+  const [, fingerprint = ''] = execFileSync('ssh-keygen', ['-lf', `${file}.pub`], { encoding: 'utf8' }).split(' ');
+  return { line: `${name}@example.org ${pub}`, pub, fingerprint, sign };
 }
 
 /** A server with some signers. It asks for all of them. */

@@ -2,6 +2,8 @@
 
 mod escape;
 mod input;
+mod keys;
+mod line;
 mod resize;
 
 use std::io::{self, IsTerminal, Write};
@@ -26,12 +28,14 @@ use crate::output::time::parse_duration;
 use crate::signing::options::{HEADING, Servers, Signing};
 use crate::signing::order::Subject;
 use escape::{Escape, Outcome};
-use input::Input;
+use keys::Keys;
+use line::{Line, Shown};
 use resize::Resizes;
 
 /// Open a terminal on a server
 ///
-/// Runs the login shell of the agent's user. At the beginning of a line ~. ends it, ~~ types ~, and ~? lists these.
+/// Runs the login shell of the agent's user. At the beginning of a line ~. ends it, ~~ types ~, and ~? lists these. A connection
+/// that breaks is opened again for two minutes.
 #[derive(Debug, Args)]
 pub struct Shell {
     /// Name or id of the server
@@ -52,6 +56,8 @@ pub struct Shell {
 const CALM: &str = "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?25h\x1b[0m";
 /// A program that was cut off has not left the second screen.
 const FIRST_SCREEN: &str = "\x1b[?1049l";
+/// Colours and modes may have been changed by output that is missing.
+const RESET: &str = "\x1b[!p\x1b[0m";
 const HELP: &str = "\r\n~.  end the terminal\r\n~~  type ~\r\n~?  show this\r\n";
 /// The service takes at most as many.
 const MAX_SIZE: u16 = 1000;
@@ -62,6 +68,13 @@ enum Ended {
     Exited,
     /// The user, or a signal.
     Left,
+}
+
+/// What comes after a connection.
+enum Left {
+    Ended(Ended),
+    /// It broke, and the terminal may still be there.
+    Lost(Failure),
 }
 
 impl Shell {
@@ -76,15 +89,16 @@ impl Shell {
         let subject = Subject::Terminal { open_seconds: self.open_for.as_secs() };
         let signed = self.signing.sign(&servers, subject).await?;
         let explain = |failure| explained(failure, &server, Action::Terminal, &call.api.service(), &signed.keys);
-        let (columns, rows) = size();
-        let mut query = vec![("columns", columns.to_string()), ("rows", rows.to_string())];
         // An upgrade has no body.
-        query.extend(signed.value.as_ref().map(|value| ("signed", BASE64_URL_SAFE_NO_PAD.encode(value.to_string()))));
-        let socket = Socket::open(&call.api, &format!("/ws/terminal/{}", server.id), &query).await.map_err(explain)?;
+        let proof = signed.value.as_ref().map(|value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string()));
+        let line = Line::new(&call.api, server.id);
+        let socket = line.open(proof).await.map_err(explain)?;
         let mut ends = Ends::listen()?;
         let raw = Raw::begin()?;
         let escape = if self.no_escape { Escape::none() } else { Escape::new() };
-        let ended = talk(socket, escape, &mut ends).await;
+        let talk =
+            Talk { line, keys: Keys::begin(escape, &mut ends), resizes: Resizes::listen()?, shown: Shown::default() };
+        let ended = talk.run(socket).await;
         calm(ended.is_err())?;
         drop(raw);
         match ended.map_err(explain)? {
@@ -112,52 +126,96 @@ fn calm(is_cut_off: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn talk(mut socket: Socket, mut escape: Escape, ends: &mut Ends) -> Result<Ended, Failure> {
-    let mut input = Input::begin();
-    let mut resizes = Resizes::listen()?;
-    loop {
-        tokio::select! {
-            message = socket.next() => match message {
-                Ok(FeedMessage::Output { data, .. }) => print(&data)?,
-                Ok(FeedMessage::Exit { .. }) => {
-                    socket.close().await;
-                    return Ok(Ended::Exited);
+/// A terminal with its user, over one connection after the other.
+struct Talk<'a> {
+    line: Line<'a>,
+    keys: Keys<'a>,
+    resizes: Resizes,
+    shown: Shown,
+}
+
+impl Talk<'_> {
+    async fn run(mut self, mut socket: Socket) -> Result<Ended, Failure> {
+        loop {
+            let lost = match self.over(socket).await? {
+                Left::Ended(ended) => return Ok(ended),
+                Left::Lost(lost) => lost,
+            };
+            socket = self.line.reopen(&lost, self.shown, &mut self.keys).await?;
+        }
+    }
+
+    /// Until the terminal or this connection ends.
+    async fn over(&mut self, mut socket: Socket) -> Result<Left, Failure> {
+        loop {
+            let sent = tokio::select! {
+                message = socket.next() => match message {
+                    Ok(message) => match self.take(message)? {
+                        None => continue,
+                        Some(Left::Ended(ended)) => {
+                            socket.close().await;
+                            return Ok(Left::Ended(ended));
+                        }
+                        Some(lost) => return Ok(lost),
+                    },
+                    Err(End::Over) => return Ok(Left::Ended(Ended::Exited)),
+                    Err(end) => Err(end),
+                },
+                typed = self.keys.next() => match typed {
+                    Outcome::Send(text) => send(&mut socket, &text).await,
+                    Outcome::Help(text) => {
+                        print(HELP)?;
+                        send(&mut socket, &text).await
+                    }
+                    Outcome::Leave => {
+                        socket.close().await;
+                        return Ok(Left::Ended(Ended::Left));
+                    }
+                },
+                () = self.resizes.next() => {
+                    let (columns, rows) = size();
+                    socket.send(&json!({"type": "resize", "data": {"columns": columns, "rows": rows}})).await
                 }
-                Ok(FeedMessage::Error { code, detail }) => return Err(Reason { code, detail, reason: None }.into()),
-                Ok(_) => {}
-                Err(End::Over) => return Ok(Ended::Exited),
-                Err(End::Lost(reason)) => return Err(Failure::failed(format!("{reason}; the terminal has ended"))),
+            };
+            match sent {
+                Ok(()) => {}
+                Err(End::Lost(reason)) => return Ok(Left::Lost(Failure::Unreachable(reason))),
                 Err(end) => return Err(end.into()),
-            },
-            text = input.next() => match escape.pass(&text) {
-                Outcome::Send(text) => send(&mut socket, &text).await?,
-                Outcome::Help(text) => {
-                    print(HELP)?;
-                    send(&mut socket, &text).await?;
-                }
-                Outcome::Leave => {
-                    socket.close().await;
-                    return Ok(Ended::Left);
-                }
-            },
-            () = resizes.next() => {
-                let (columns, rows) = size();
-                socket.send(&json!({"type": "resize", "data": {"columns": columns, "rows": rows}})).await?;
-            }
-            () = ends.next() => {
-                socket.close().await;
-                return Ok(Ended::Left);
             }
         }
     }
+
+    /// Takes a message. Returns what ends the connection.
+    fn take(&mut self, message: FeedMessage) -> Result<Option<Left>, Failure> {
+        match message {
+            FeedMessage::Output { data, offset, .. } => {
+                self.shown.add(&data, offset);
+                print(&data)?;
+            }
+            FeedMessage::Kept { terminal_id, secret, seconds } => {
+                if self.line.kept(terminal_id, secret, Duration::from_secs(seconds)) {
+                    print("[connected again]\r\n")?;
+                }
+            }
+            FeedMessage::LeftOut { bytes } => {
+                print(&format!("{RESET}\r\n[{bytes} bytes of output are missing here]\r\n"))?
+            }
+            FeedMessage::Exit { .. } => return Ok(Some(Left::Ended(Ended::Exited))),
+            FeedMessage::Error { code, detail } => {
+                let failure = Failure::from(Reason { code, detail, reason: None });
+                return if self.line.survives(failure.code()) { Ok(Some(Left::Lost(failure))) } else { Err(failure) };
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
 }
 
-async fn send(socket: &mut Socket, text: &str) -> Result<(), Failure> {
+async fn send(socket: &mut Socket, text: &str) -> Result<(), End> {
     if text.is_empty() {
         return Ok(());
     }
-    socket.send(&json!({"type": "input", "data": {"data": text}})).await?;
-    Ok(())
+    socket.send(&json!({"type": "input", "data": {"data": text}})).await
 }
 
 /// As it is: it is meant for a terminal.

@@ -21,5 +21,6 @@ export const columnLabels: Record<ColumnKey, () => string> = {
   host: m.host,
   os: m.os,
   agent: m.agent,
+  signed: m.signedBy,
   seen: m.seen,
 };

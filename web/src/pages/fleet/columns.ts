@@ -20,6 +20,7 @@ export const columnKeys = [
   'host',
   'os',
   'agent',
+  'signed',
   'seen',
 ] as const;
 export type ColumnKey = (typeof columnKeys)[number];
@@ -56,6 +57,7 @@ const columns: Record<ColumnKey, Omit<Column, 'key'>> = {
   host: { width: 120, most: 200 },
   os: { width: 130, most: 200 },
   agent: { width: 76 },
+  signed: { width: 120, most: 220 },
   seen: { width: 104, sort: 'seen' },
 };
 
@@ -95,6 +97,7 @@ const rank: readonly ColumnKey[] = [
   'seen',
   'cores',
   'agent',
+  'signed',
   'os',
 ];
 

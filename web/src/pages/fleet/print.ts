@@ -1,3 +1,4 @@
+import type { AgentInfo } from '../../api/types';
 import { duration, fixed, rate } from '../../lib/format';
 import type { Reading } from '../../live/fleet.svelte';
 
@@ -34,4 +35,14 @@ export function printOf(reading: Reading | null): Print {
     uptime: reading?.uptime_seconds == null ? '–' : duration(calm(reading.uptime_seconds) * 1000),
     containers: reading?.containers ?? null,
   };
+}
+
+/** Who signs what runs on a server, as its agent says; a dash where nothing needs a signature. */
+export function signersOf(agent: Pick<AgentInfo, 'signing'> | null | undefined, somebody: () => string): string {
+  if (!agent?.signing) return '–';
+  const { signers, more_signers: more } = agent.signing;
+  // An older agent names nobody.
+  if (signers.length === 0) return somebody();
+  const names = [...new Set(signers.map(({ name }) => name))].join(', ');
+  return more > 0 ? `${names} +${more}` : names;
 }
