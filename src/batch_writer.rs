@@ -1,10 +1,12 @@
 //! Group commit: writes all waiting changes in one transaction. A thousand changes at once take a few transactions, and a
-//! single change does not wait. If there are few, those that somebody waits for are written first.
+//! single change does not wait. Changes that nobody waits for gather for a moment, so that they share a transaction, and hold up
+//! none of those that somebody waits for.
 
 use std::future::Future;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
 
 use crate::store::{Store, StoreError};
 
@@ -38,10 +40,10 @@ pub enum Haste {
     Patient,
 }
 
-/// How long patient changes wait for an urgent one, which would otherwise have to wait for their transaction.
-const PATIENCE: Duration = Duration::from_millis(3);
+/// How long a patient change waits for others. Each transaction is a sync of the disk, which others wait for, too.
+const PATIENCE: Duration = Duration::from_millis(25);
 
-/// Up to this many changes, urgent ones get their own transaction first. With more, saving a transaction is worth more.
+/// Up to this many changes, urgent ones get a transaction of their own. With more, saving a transaction is worth more.
 const FEW: usize = 8;
 
 /// Accepts changes; cheap to clone.
@@ -84,25 +86,54 @@ impl<C: Change> BatchWriter<C> {
 }
 
 async fn write_all<C: Change>(store: Store, mut changes: mpsc::Receiver<Waiting<C>>) {
-    let mut some = Vec::new();
-    while changes.recv_many(&mut some, AT_ONCE).await > 0 {
-        if some.iter().all(|one| one.change.haste() == Haste::Patient) {
-            _ = tokio::time::timeout(PATIENCE, changes.recv_many(&mut some, AT_ONCE)).await;
+    let mut patient = Patient { waiting: Vec::new(), until: None };
+    loop {
+        let mut some = Vec::new();
+        let received = match patient.until {
+            None => Some(changes.recv_many(&mut some, AT_ONCE).await),
+            Some(until) => timeout_at(until, changes.recv_many(&mut some, AT_ONCE)).await.ok(),
+        };
+        let now = patient.admit(some);
+        write_together(&store, now).await;
+        if received == Some(0) || patient.until.is_some_and(|until| until <= Instant::now()) {
+            write_together(&store, patient.take()).await;
         }
-        let later = make_way(&mut some);
-        write_together(&store, std::mem::take(&mut some)).await;
-        write_together(&store, later).await;
+        if received == Some(0) {
+            return;
+        }
     }
 }
 
-/// Removes and returns the patient changes if urgent ones should be written first.
-fn make_way<C: Change>(some: &mut Vec<Waiting<C>>) -> Vec<Waiting<C>> {
-    let has = |haste: Haste| some.iter().any(|one| one.change.haste() == haste);
-    // A usual change may depend on any other, so the order is kept.
-    if some.len() > FEW || !has(Haste::Urgent) || has(Haste::Usual) {
-        return Vec::new();
+/// The patient changes that wait for others.
+struct Patient<C: Change> {
+    waiting: Vec<Waiting<C>>,
+    /// When they are written.
+    until: Option<Instant>,
+}
+
+impl<C: Change> Patient<C> {
+    /// Returns which changes are written now.
+    fn admit(&mut self, some: Vec<Waiting<C>>) -> Vec<Waiting<C>> {
+        // A usual change may depend on any other, so the order is kept.
+        let is_usual = some.iter().any(|one| one.change.haste() == Haste::Usual);
+        if is_usual || self.waiting.len() + some.len() > FEW {
+            let mut all = self.take();
+            all.extend(some);
+            return all;
+        }
+        let (patient, urgent): (Vec<_>, Vec<_>) =
+            some.into_iter().partition(|one| one.change.haste() == Haste::Patient);
+        self.waiting.extend(patient);
+        if !self.waiting.is_empty() {
+            self.until.get_or_insert_with(|| Instant::now() + PATIENCE);
+        }
+        urgent
     }
-    some.extract_if(.., |one| one.change.haste() == Haste::Patient).collect()
+
+    fn take(&mut self) -> Vec<Waiting<C>> {
+        self.until = None;
+        std::mem::take(&mut self.waiting)
+    }
 }
 
 async fn write_together<C: Change>(store: &Store, some: Vec<Waiting<C>>) {
@@ -128,6 +159,7 @@ async fn write_together<C: Change>(store: &Store, some: Vec<Waiting<C>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::DatabaseSettings;
 
     impl Change for Haste {
         type Outcome = ();
@@ -141,38 +173,80 @@ mod tests {
         }
     }
 
-    /// Returns which of these are written first, and which after them.
+    fn waiting(of: &[Haste]) -> Vec<Waiting<Haste>> {
+        of.iter().map(|change| Waiting { change: *change, done: oneshot::channel().0 }).collect()
+    }
+
+    fn hastes(some: Vec<Waiting<Haste>>) -> Vec<Haste> {
+        some.into_iter().map(|one| one.change).collect()
+    }
+
+    /// Returns which of these are written now, and which wait.
     fn order(of: &[Haste]) -> (Vec<Haste>, Vec<Haste>) {
-        let waiting = |change: &Haste| Waiting { change: *change, done: oneshot::channel().0 };
-        let mut first: Vec<Waiting<Haste>> = of.iter().map(waiting).collect();
-        let later = make_way(&mut first);
-        let hastes = |some: Vec<Waiting<Haste>>| some.into_iter().map(|one| one.change).collect();
-        (hastes(first), hastes(later))
+        let mut patient = Patient { waiting: Vec::new(), until: None };
+        let now = patient.admit(waiting(of));
+        assert_eq!(patient.until.is_some(), !patient.waiting.is_empty());
+        (hastes(now), hastes(patient.take()))
     }
 
     #[test]
-    fn urgent_changes_are_written_before_patient_ones() {
+    fn urgent_changes_are_written_and_patient_ones_wait() {
         use Haste::{Patient, Urgent};
 
-        let (first, later) = order(&[Patient, Urgent, Patient, Urgent]);
-
-        assert_eq!((first, later), (vec![Urgent, Urgent], vec![Patient, Patient]));
+        assert_eq!(order(&[Patient, Urgent, Patient, Urgent]), (vec![Urgent, Urgent], vec![Patient, Patient]));
+        assert_eq!(order(&[Patient]), (vec![], vec![Patient]));
+        assert_eq!(order(&[Urgent]), (vec![Urgent], vec![]));
+        assert_eq!(order(&[]), (vec![], vec![]));
     }
 
     #[test]
-    fn no_change_overtakes_a_usual_one() {
-        use Haste::{Patient, Urgent, Usual};
+    fn no_change_overtakes_a_usual_one_and_it_overtakes_none() {
+        use Haste::{Patient as Later, Urgent, Usual};
 
-        for all in [vec![Patient, Usual, Urgent], vec![Usual, Patient], vec![Patient, Patient], vec![Urgent]] {
+        for all in [vec![Later, Usual, Urgent], vec![Usual, Later], vec![Usual]] {
             assert_eq!(order(&all), (all.clone(), Vec::new()));
         }
+        let mut patient = Patient { waiting: waiting(&[Later, Later]), until: Some(Instant::now()) };
+        assert_eq!(hastes(patient.admit(waiting(&[Urgent, Usual]))), [Later, Later, Urgent, Usual]);
+        assert!(patient.until.is_none() && patient.waiting.is_empty());
     }
 
     #[test]
-    fn many_changes_share_one_transaction() {
-        let mut many = vec![Haste::Patient; FEW];
-        many.push(Haste::Urgent);
+    fn many_changes_share_one_transaction_with_those_that_waited() {
+        use Haste::{Patient as Later, Urgent};
 
-        assert_eq!(order(&many), (many.clone(), Vec::new()));
+        let mut patient = Patient { waiting: waiting(&[Later; 3]), until: Some(Instant::now()) };
+        assert_eq!(hastes(patient.admit(waiting(&[Later; FEW - 3]))), []);
+        let now = hastes(patient.admit(waiting(&[Urgent])));
+
+        assert_eq!((now.len(), now.last()), (FEW + 1, Some(&Urgent)));
+        assert!(patient.until.is_none() && patient.waiting.is_empty());
+    }
+
+    async fn store() -> (Store, tempfile::TempDir) {
+        let directory = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}?mode=rwc", directory.path().join("test.db").display());
+        (Store::open(&url, DatabaseSettings::default()).await.unwrap(), directory)
+    }
+
+    #[tokio::test]
+    async fn a_patient_change_that_stays_alone_is_written_too() {
+        let (store, _directory) = store().await;
+        let writer = BatchWriter::start(store);
+
+        writer.write(Haste::Patient).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_last_changes_are_written_when_the_service_stops() {
+        let (store, _directory) = store().await;
+        let (sender, changes) = mpsc::channel(8);
+        let (done, is_done) = oneshot::channel();
+        sender.send(Waiting { change: Haste::Patient, done }).await.unwrap();
+        drop(sender);
+
+        write_all(store, changes).await;
+
+        is_done.await.unwrap().unwrap();
     }
 }

@@ -152,7 +152,7 @@ mod tests {
             ..Roots::default()
         };
 
-        let info = read(&roots, &Policy::default());
+        let info = read(&roots, &Policy::default(), None);
 
         let expected = AgentInfo {
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -20,12 +20,13 @@ use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::error::PayloadError;
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::gate::{GateControl, ends_with_close};
+use super::unwritten::Unwritten;
 use crate::shares::Connection;
 use crate::state::{OpenSocket, Sockets};
 
@@ -87,14 +88,14 @@ impl Wire {
     }
 
     /// Sends what waits. An idle connection keeps no buffer.
-    fn poll_write_all(&self, cx: &mut Context<'_>, unwritten: &mut BytesMut) -> Poll<io::Result<()>> {
+    fn poll_write_all(&self, cx: &mut Context<'_>, unwritten: &mut Unwritten) -> Poll<io::Result<()>> {
         while !unwritten.is_empty() {
-            match ready!(self.poll_write(cx, unwritten))? {
+            match ready!(self.poll_write(cx, unwritten.unsent()))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 written => unwritten.advance(written),
             }
         }
-        *unwritten = BytesMut::new();
+        *unwritten = Unwritten::default();
         Poll::Ready(Ok(()))
     }
 
@@ -279,7 +280,7 @@ struct Socket {
 
 impl Socket {
     async fn run(mut self) {
-        let mut unwritten = BytesMut::new();
+        let mut unwritten = Unwritten::default();
         if let Err(error) = poll_fn(|cx| self.poll(&mut unwritten, cx)).await {
             return tracing::debug!(%error, "a socket's connection broke");
         }
@@ -296,13 +297,12 @@ impl Socket {
     }
 
     /// Sends what the actor writes, until the actor has ended.
-    fn poll(&mut self, unwritten: &mut BytesMut, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll(&mut self, unwritten: &mut Unwritten, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let mut is_silent = false;
             while let Some(actor) = self.actor.as_mut().filter(|_| unwritten.len() < MAX_UNWRITTEN && !is_silent) {
                 match Pin::new(actor).poll_next(cx) {
-                    Poll::Ready(Some(Ok(said))) if unwritten.is_empty() => *unwritten = BytesMut::from(said),
-                    Poll::Ready(Some(Ok(said))) => unwritten.extend_from_slice(&said),
+                    Poll::Ready(Some(Ok(said))) => unwritten.add(said),
                     Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(io::Error::other(error.to_string()))),
                     Poll::Ready(None) => self.actor = None,
                     Poll::Pending => is_silent = true,

@@ -21,6 +21,7 @@ pub mod log_subscription;
 pub mod metrics_subscription;
 mod outlet;
 pub mod terminal;
+mod unwritten;
 
 use actix_web_actors::ws;
 use signalbox_protocol::close;

@@ -28,7 +28,11 @@ use tokio::runtime::{Builder, Runtime};
 fn main() {
     _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     match std::env::args().nth(1).as_deref() {
-        Some("instructions") => paths::count_all(),
+        Some("instructions") => match std::env::args().nth(2).as_deref() {
+            None => paths::count_all(),
+            Some("run-command") => paths::command(),
+            Some(other) => panic!("{other} is not counted alone"),
+        },
         Some("bytes") => holding::count_all(),
         // So it is called by `cargo bench`.
         _ => println!("run scripts/guard"),
