@@ -95,3 +95,43 @@ test('a click on the map opens what is under the pointer', async ({ page, contro
   await page.goBack();
   await expect(panel(page, 'control')).toBeHidden();
 });
+
+test('a drag zooms, and Back of the browser leads to the range before', async ({ page, control }) => {
+  await enter(page, control.account, '/account');
+  await page.goto('/timeline?range=5m');
+  const canvas = map(page, t.timeline.cpu()).locator('canvas');
+  await expect(page.getByRole('table').getByRole('button', { name: 'control', exact: true })).toBeVisible();
+  const before = page.url();
+  const box = await canvas.boundingBox();
+  if (!box) throw new Error('the map is not there');
+
+  await page.mouse.move(box.x + box.width * 0.4, box.y + 8);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.8, box.y + 8, { steps: 4 });
+  await page.mouse.up();
+  await expect(page).toHaveURL(/from=.*to=/);
+  const zoomed = page.url();
+
+  await page.goBack();
+  await expect(page).toHaveURL(before);
+  await expect(page.getByRole('heading', { name: t.timeline.title(), level: 1 })).toBeVisible();
+  await page.goForward();
+  await expect(page).toHaveURL(zoomed);
+});
+
+test('the button that leads back closes the panel that was opened since', async ({ page, control }) => {
+  await enter(page, control.account, '/timeline?range=5m');
+  await expect(page.getByRole('table').getByRole('button', { name: 'control', exact: true })).toBeVisible();
+  const before = page.url();
+  await page.getByRole('button', { name: t.timeline.before() }).click();
+  await expect(page).toHaveURL(/from=.*to=/);
+  await map(page, t.timeline.cpu()).focus();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await expect(panel(page, 'control')).toBeVisible();
+
+  await page.getByRole('button', { name: t.overview.back(), exact: true }).click();
+
+  await expect(page).toHaveURL(before);
+  await expect(panel(page, 'control')).toBeHidden();
+});

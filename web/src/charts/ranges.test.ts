@@ -2,12 +2,14 @@ import { describe, expect, it } from 'vitest';
 import {
   chosen,
   isSame,
+  momentOf,
   panned,
   PRESETS,
   queryOf,
   rangeOf,
   spanOf,
   stretched,
+  textOf,
   USUAL,
   zoomed,
   type Range,
@@ -55,6 +57,15 @@ describe('ranges', () => {
       expected,
     );
     expect(rangeOf(new URLSearchParams('from=1795296000&to=1795299600'))).toEqual(expected);
+  });
+
+  it('have a marked time beside them, to the millisecond', () => {
+    const marked = (text: string) => momentOf(new URLSearchParams({ at: text }));
+
+    for (const at of [NOW, NOW + 0.437, NOW + 0.001]) expect(marked(textOf(at))).toBe(at);
+    expect(textOf(1_795_296_000)).toBe('2026-11-21T21:20:00Z');
+    expect(marked('soon')).toBeNull();
+    expect(momentOf(new URLSearchParams())).toBeNull();
   });
 
   it('follow the present when they are live', () => {

@@ -126,8 +126,15 @@ function clamp(value: number, least: number, most: number): number {
   return Math.min(most, Math.max(least, value));
 }
 
-function textOf(seconds: number): string {
-  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+/** The time that an address marks by `?at=…`. */
+export function momentOf(query: URLSearchParams): number | null {
+  const at = Date.parse(query.get('at') ?? '') / 1000;
+  return Number.isFinite(at) ? at : null;
+}
+
+/** What an address says of a time, to the millisecond. */
+export function textOf(seconds: number): string {
+  return new Date(Math.round(seconds * 1000)).toISOString().replace('.000Z', 'Z');
 }
 
 /** The seconds of a time in an address: ISO 8601, or seconds since the epoch. */
