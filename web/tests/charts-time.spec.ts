@@ -160,6 +160,25 @@ test('the day before is drawn beside the present, with its own entry', async ({ 
   await expect(page).toHaveURL(/compare=day/);
 });
 
+test('the week before is drawn beside the present, with its own entry', async ({ signedIn: page, account, site }) => {
+  const server = await site.server(account);
+  const week = 7 * 86_400;
+  const past = [...every(5, week + 900, week - 300, 40), ...every(5, 300, 5)];
+  await startMeasured(await page.context().newPage(), server.key, past);
+  await page.bringToFront();
+  await page.goto(`/servers/${server.id}?range=5m`);
+  const entry = chart(page, t.overview.cpu()).getByRole('button', {
+    name: t.charts.weekBefore({ label: t.metrics.allCores() }),
+  });
+  await expect(chart(page, t.overview.cpu()).locator('canvas')).toBeVisible();
+  await expect(entry).toHaveCount(0);
+
+  await page.getByLabel(t.overview.compare()).selectOption({ label: t.overview.compareWeek() });
+
+  await expect(entry).toContainText(/4\d %/);
+  await expect(page).toHaveURL(/compare=week/);
+});
+
 test('a chart is a table, and leads to an alert rule and to Explore', async ({ page, control }) => {
   await enter(page, control.account, `/servers/${control.server.id}`);
   const title = t.overview.cpu();
