@@ -1,4 +1,5 @@
 import type { Page } from '@playwright/test';
+import { startFans } from './support/fans.ts';
 import { enter, expect, expectAccessible, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
@@ -134,4 +135,26 @@ test('the button that leads back closes the panel that was opened since', async 
 
   await expect(page).toHaveURL(before);
   await expect(panel(page, 'control')).toBeHidden();
+});
+
+test('the map shows any series that a server has', async ({ signedIn: page, account, site }) => {
+  test.slow();
+  for (const name of ['a-1', 'a-2', 'a-3', 'a-4']) await site.agent(account, await site.server(account, name));
+  const { key } = await site.server(account, 'z-fans');
+  await startFans(await page.context().newPage(), key);
+  await page.bringToFront();
+  await site.until(async () => {
+    const { names } = await site.call<{ names: unknown[] }>('GET', '/metrics/fleet/names?q=fan_', account.token);
+    return names.length === 2;
+  }, 'the fans are measured');
+  await page.goto('/timeline?range=5m');
+  const choice = page.getByLabel(t.timeline.metric());
+  await expect(map(page, t.timeline.cpu())).toBeVisible();
+
+  await choice.focus();
+  await expect(choice.locator('option', { hasText: 'fan_speed' })).toBeAttached();
+  await choice.selectOption('fan_speed');
+
+  await expect(map(page, 'fan_speed')).toBeVisible();
+  await expect(page).toHaveURL(/metric=fan_speed/);
 });
