@@ -69,6 +69,36 @@ test('a chart is chosen from the list of all series, grouped, and stands in the 
   await expectAccessible(page);
 });
 
+test('buttons and keys move to earlier and later times', async ({ signedIn: page, account, site }) => {
+  const server = await site.server(account);
+  await site.agent(account, server);
+  await page.goto('/explore?s=cpu_percent&range=1h');
+  const bounds = () => {
+    const query = new URL(page.url()).searchParams;
+    return ['from', 'to'].map((name) => Date.parse(query.get(name) ?? '') / 1000) as [number, number];
+  };
+  const later = page.getByRole('button', { name: t.explore.later() });
+  await expect(later).toBeDisabled();
+
+  await page.getByRole('button', { name: t.explore.earlier() }).click();
+  await expect(page).toHaveURL(/from=.*to=/);
+  const [from, to] = bounds();
+  expect(to - from).toBe(3_600);
+  await page.keyboard.press(',');
+  await expect.poll(bounds).toEqual([from - 1_800, to - 1_800]);
+  await page.keyboard.press('.');
+  await expect.poll(bounds).toEqual([from, to]);
+  // A field keeps its keys.
+  await page.getByRole('button', { name: t.explore.addSeries() }).first().click();
+  await page.getByRole('dialog').getByLabel(t.explore.searchSeries()).fill('a,b');
+  await page.keyboard.press(',');
+  await page.keyboard.press('Escape');
+  expect(bounds()).toEqual([from, to]);
+  await expect(later).toBeEnabled();
+  await page.goBack();
+  await expect.poll(bounds).toEqual([from - 1_800, to - 1_800]);
+});
+
 test('the top lines are kept, the table is sorted, and servers are chosen by tag', async ({
   signedIn: page,
   account,
