@@ -198,6 +198,23 @@ test('a chart is saved as a view, shown on a dashboard and on the wall, and dele
   await expect(page.getByRole('link', { name: 'Memory in total' })).toBeVisible();
 });
 
+test('a view keeps the range that was typed', async ({ signedIn: page }) => {
+  await page.goto('/explore?s=cpu_percent');
+  await page.getByRole('button', { name: t.explore.custom(), exact: true }).click();
+  await page.getByRole('dialog').getByLabel(t.overview.inWords()).fill('2 d');
+  await page.keyboard.press('Enter');
+  const range = page.getByText(t.overview.follows({ duration: '2 d' }));
+  await expect(range).toBeVisible();
+
+  await saveView(page, 'Two days');
+
+  await expect(page).toHaveURL(/\/explore\?view=[0-9a-f-]{36}$/);
+  await expect(range).toBeVisible();
+  await page.reload();
+  await expect(range).toBeVisible();
+  await expect(page.getByText(t.explore.changed(), { exact: true })).toHaveCount(0);
+});
+
 test('the data of a chart is a table for other programs', async ({ signedIn: page, account, site }) => {
   test.slow();
   const server = await site.server(account, '=web,1');
