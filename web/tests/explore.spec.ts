@@ -198,6 +198,35 @@ test('a chart is saved as a view, shown on a dashboard and on the wall, and dele
   await expect(page.getByRole('link', { name: 'Memory in total' })).toBeVisible();
 });
 
+test('what happened stands on the time axis of Explore and of dashboards, with the name of its server', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const server = await site.server(account);
+  await site.agent(account, server);
+  const deploy = { kind: 'deploy', text: 'Shop', version: '2.14.0' };
+  await site.call('POST', `/servers/${server.id}/events`, account.token, deploy);
+  const definition = { version: 1, series: ['cpu_percent'], range: '15m' };
+  const view = await site.call<{ id: string }>('POST', '/views', account.token, { name: 'CPU', definition });
+  const layout = { version: 1, panels: [{ view_id: view.id }] };
+  const board = await site.call<{ id: string }>('POST', '/dashboards', account.token, { name: 'Board', layout });
+  const event = t.overview.deployedVersion({ what: 'Shop', version: '2.14.0' });
+  const signs = page.getByRole('figure').getByRole('toolbar', { name: t.charts.events() });
+
+  for (const address of ['/explore?s=cpu_percent&range=15m', `/dashboards/${board.id}`]) {
+    await page.goto(address);
+    const sign = signs.getByRole('button', { name: t.explore.eventOn({ server: server.name, event }) });
+    await sign.focus();
+    await expect(page.locator('.tip')).toContainText(event);
+    await expectAccessible(page);
+  }
+  await page.goto(`/explore?s=cpu_percent&range=15m&server=${server.id}`);
+  await expect(signs.getByRole('button', { name: event })).toBeVisible();
+  await page.getByLabel(t.explore.events()).uncheck();
+  await expect(signs).toHaveCount(0);
+});
+
 test('a view keeps the range that was typed', async ({ signedIn: page }) => {
   await page.goto('/explore?s=cpu_percent');
   await page.getByRole('button', { name: t.explore.custom(), exact: true }).click();

@@ -27,7 +27,11 @@ test('a server of the table opens its minute: charts, processes, events and line
   const minute = panel(page, name);
   await expect(minute.getByRole('heading', { name, level: 2 })).toBeVisible();
   await expect(page).toHaveURL(/server=.*&at=/);
-  await expect(minute.getByRole('figure').first().locator('canvas')).toBeVisible();
+  const figure = minute.getByRole('figure').first();
+  await expect(figure.locator('canvas')).toBeVisible();
+  // What happened stands on the charts, too.
+  await figure.getByRole('toolbar', { name: t.charts.events() }).getByRole('button').first().focus();
+  await expect(figure.locator('.tip')).toContainText(t.overview.agentConnected());
   await expect(minute.getByRole('region', { name: t.moment.processes() })).toBeVisible();
   const events = minute.getByRole('region', { name: t.moment.events() });
   await expect(events.getByText(t.overview.agentConnected())).toBeVisible();
