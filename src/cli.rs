@@ -266,7 +266,8 @@ pub struct DemoArgs {
     /// Directory in which to keep the data [default: a temporary directory that is removed at the end]
     #[arg(long, env = "SIGNALBOX_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Simulated servers in addition to this machine, with 30 days of history; 0: only this machine
+    /// Simulated servers in addition to this machine; the first 48 have 30 days of history, further ones that of today; 0: only
+    /// this machine
     #[arg(long, value_name = "N", default_value_t = 24, value_parser = whole::<u16>(0, 1_000))]
     pub fleet: u16,
     /// What to log: error, warn, info, debug, trace, off, or a filter such as info,signalbox=debug

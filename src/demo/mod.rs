@@ -3,12 +3,13 @@
 //! - `cast`: the servers, their roles and troubles; `services`: their containers
 //! - `course`, `gauges`, `processes`, `containers`, `journal`, `shell`: what they measure and answer, as pure functions of the
 //!   server and the time, with `incidents` and `noise`
-//! - `past`: writes their history; `stories`, `chronicle`: what people saw and did
+//! - `past`: writes their history; `stories`, `chronicle`: what people saw and did; `boards`: the charts that they saved
 //! - `agent`: their agents, which speak the real protocol and run nothing
 //! - `account`: accounts, servers and keys
 
 mod account;
 mod agent;
+mod boards;
 mod cast;
 mod chronicle;
 mod containers;
@@ -182,6 +183,7 @@ async fn start_fleet(
         state.store.backdate_accounts(&[owner_id, colleague_id], course.at(-24.0 * past::DAYS as f64)).await?;
         chronicle::commands(&scene).await?;
         stories::write(&scene).await?;
+        boards::write(&scene).await?;
         // Last, because the agents connect after it.
         chronicle::events(&scene).await?;
     }

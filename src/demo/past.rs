@@ -32,7 +32,8 @@ const MINUTE_DAYS: i64 = 7;
 /// Hours of which every sample is written, in addition to the present one.
 const SAMPLE_HOURS: i64 = 2;
 
-/// Servers with a month of history. A larger fleet is there to see many servers, not the past of each.
+/// Servers with a month of history, as the help of `--fleet` says. A larger fleet is there to see many servers, not the past of
+/// each.
 const MAX_WITH_MONTH: usize = 48;
 
 /// How far apart samples are: those that are written, those that only become minutes, and those that only become quarters.

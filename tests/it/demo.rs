@@ -181,6 +181,28 @@ async fn the_stories_of_a_demo_are_in_its_alerts_events_and_commands() {
 }
 
 #[actix_web::test]
+async fn a_demo_has_a_dashboard_whose_views_can_be_saved_as_they_are() {
+    let fleet = Fleet::start().await;
+
+    let dashboards = fleet.read("/dashboards").await;
+    let views = fleet.read("/views").await;
+
+    let panels = dashboards[0]["layout"]["panels"].as_array().unwrap();
+    let ids: BTreeSet<String> = views.as_array().unwrap().iter().map(|view| text_of(&view["id"])).collect();
+    assert_eq!(panels.iter().map(|panel| text_of(&panel["view_id"])).collect::<BTreeSet<_>>(), ids);
+    assert_eq!(ids.len(), 2, "{views}");
+    // They are in the table as the API would have put them there.
+    for (path, list, field) in [("/views", &views, "definition"), ("/dashboards", &dashboards, "layout")] {
+        for one in list.as_array().unwrap() {
+            let address = format!("{path}/{}", text_of(&one["id"]));
+            let again = fleet.client.put(address).bearer(&fleet.token).json(json!({ field: one[field] }));
+            assert_eq!(again.expect(200).await[field], one[field]);
+        }
+    }
+    fleet.stop().await;
+}
+
+#[actix_web::test]
 async fn simulated_servers_answer_commands_and_questions_about_containers_and_logs() {
     let fleet = Fleet::start().await;
     fleet.is_connected("web-eu-1").await;

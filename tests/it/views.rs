@@ -90,7 +90,9 @@ async fn the_known_fields_of_definitions_are_checked() {
         (json!({"version": 1, "series": nine}), ("body", "definition.series", "value_error.list.max_items")),
         (json!({"version": 1, "series": ["a,b"]}), ("body", "definition.series.0", "value_error.series")),
         (json!({"version": 1, "series": ["a"], "by": "rack"}), ("body", "definition.by", "type_error.enum")),
-        (json!({"version": 1, "series": ["a"], "range": "2w"}), ("body", "definition.range", "type_error.enum")),
+        (json!({"version": 1, "series": ["a"], "range": "2 d"}), ("body", "definition.range", "value_error.range")),
+        (json!({"version": 1, "series": ["a"], "range": "9s"}), ("body", "definition.range", "value_error.range")),
+        (json!({"version": 1, "series": ["a"], "range": "6y"}), ("body", "definition.range", "value_error.range")),
         (
             json!({"version": 1, "series": ["a"], "start": "2026-11-20T10:00:00Z"}),
             ("body", "definition.end", "value_error.missing"),
@@ -106,6 +108,19 @@ async fn the_known_fields_of_definitions_are_checked() {
         post(&site, "/views").json(body).expect_faults(422, &[fault]).await;
     }
     assert_eq!(site.read("/views").await, json!([]));
+}
+
+#[actix_web::test]
+async fn a_range_that_somebody_typed_is_kept_as_it_is() {
+    let site = Site::start().await;
+    let of_two_days = json!({"version": 1, "series": ["a"], "range": "2d"});
+
+    let view = post(&site, "/views").json(json!({"name": "x", "definition": of_two_days})).expect(201).await;
+    let layout = json!({"version": 1, "panels": [], "range": "3w"});
+    let dashboard = post(&site, "/dashboards").json(json!({"name": "x", "layout": layout})).expect(201).await;
+
+    assert_eq!(view["definition"]["range"], "2d");
+    assert_eq!(dashboard["layout"]["range"], "3w");
 }
 
 #[actix_web::test]

@@ -160,6 +160,25 @@ test('the day before is drawn beside the present, with its own entry', async ({ 
   await expect(page).toHaveURL(/compare=day/);
 });
 
+test('the week before is drawn beside the present, with its own entry', async ({ signedIn: page, account, site }) => {
+  const server = await site.server(account);
+  const week = 7 * 86_400;
+  const past = [...every(5, week + 900, week - 300, 40), ...every(5, 300, 5)];
+  await startMeasured(await page.context().newPage(), server.key, past);
+  await page.bringToFront();
+  await page.goto(`/servers/${server.id}?range=5m`);
+  const entry = chart(page, t.overview.cpu()).getByRole('button', {
+    name: t.charts.weekBefore({ label: t.metrics.allCores() }),
+  });
+  await expect(chart(page, t.overview.cpu()).locator('canvas')).toBeVisible();
+  await expect(entry).toHaveCount(0);
+
+  await page.getByLabel(t.overview.compare()).selectOption({ label: t.overview.compareWeek() });
+
+  await expect(entry).toContainText(/4\d %/);
+  await expect(page).toHaveURL(/compare=week/);
+});
+
 test('a chart is a table, and leads to an alert rule and to Explore', async ({ page, control }) => {
   await enter(page, control.account, `/servers/${control.server.id}`);
   const title = t.overview.cpu();
@@ -213,19 +232,43 @@ test('an event stands on the time axis, and says what it is to the keyboard', as
   await expectAccessible(page);
 });
 
+test('a pinned time stands in the address, which shows it again', async ({ page, control }) => {
+  await enter(page, control.account, '/account');
+  await page.goto(`/servers/${control.server.id}`);
+  await expect(slider(page)).toHaveAttribute('aria-valuetext', /\d/);
+  await slider(page).focus();
+  await page.keyboard.press('End');
+  await page.keyboard.press('Enter');
+  const pin = page.getByTitle(t.overview.unpin());
+  await expect(pin).toHaveText(/\d:\d\d:\d\d/);
+  await expect(page).toHaveURL(/at=\d{4}-/);
+  const time = await pin.textContent();
+
+  await page.reload();
+  await expect(pin).toHaveText(time ?? '');
+  await pin.click();
+  await expect(page).not.toHaveURL(/at=/);
+  await expect(pin).toBeHidden();
+  // It is no step of the history.
+  await page.goBack();
+  await expect(page).toHaveURL('/account');
+});
+
 test('a pinned time does not lie over the range', async ({ page, control }) => {
   await page.setViewportSize({ width: 1440, height: 900 });
-  const path = `/servers/${control.server.id}?from=2026-01-05T03:00:00Z&to=2026-01-05T03:20:00Z`;
   await enter(page, control.account, `/servers/${control.server.id}`);
   await slider(page).focus();
   await page.keyboard.press('End');
   await page.keyboard.press('Enter');
   const pin = page.getByTitle(t.overview.unpin());
   await expect(pin).toBeVisible();
-  await page.evaluate((address) => {
+  await page.evaluate(() => {
+    const address = new URL(location.href);
+    address.searchParams.set('from', '2026-01-05T03:00:00Z');
+    address.searchParams.set('to', '2026-01-05T03:20:00Z');
     history.pushState(null, '', address);
     dispatchEvent(new PopStateEvent('popstate'));
-  }, path);
+  });
   const text = page.locator('p.told');
   await expect(text).toBeVisible();
 

@@ -28,6 +28,18 @@ test('a container is restarted after a question, and really is', async ({ page, 
   await asked.getByRole('button', { name: t.containers.restart(), exact: true }).click();
   await expect.poll(() => control.docker.startedAt(id)).not.toBe(startedAt);
   await expect(row).toContainText(t.containers.running());
+
+  // Who did it, and to which container, stands in the server's events and in the audit log.
+  const { account, server } = control;
+  await page.goto(`/servers/${server.id}`);
+  await expect(page.getByRole('region', { name: t.overview.events(), exact: true })).toContainText(
+    t.overview.restartedContainer({ user: account.username, container: name }),
+  );
+  await page.goto('/account/audit?action=container.');
+  const entry = page.getByRole('row').filter({
+    hasText: t.plain(t.audit.restartedContainer({ container: name, name: server.name })),
+  });
+  await expect(entry.first()).toContainText(account.username);
 });
 
 test('a container is stopped and started, and what happens to it elsewhere is seen', async ({

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Page } from '@playwright/test';
+import { every, startMeasured } from './support/measured.ts';
 import type { Account, Site } from './support/site.ts';
 import { enter, expect, expectAccessible, expectFits, navigation, test } from './support/test.ts';
 import * as t from './support/texts.ts';
@@ -67,6 +68,36 @@ test('a chart is chosen from the list of all series, grouped, and stands in the 
   await expect(page.getByLabel(t.explore.fn(), { exact: true })).toHaveValue('sum');
   await expect(rowHeads(page)).toHaveCount(1);
   await expectAccessible(page);
+});
+
+test('buttons and keys move to earlier and later times', async ({ signedIn: page, account, site }) => {
+  const server = await site.server(account);
+  await site.agent(account, server);
+  await page.goto('/explore?s=cpu_percent&range=1h');
+  const bounds = () => {
+    const query = new URL(page.url()).searchParams;
+    return ['from', 'to'].map((name) => Date.parse(query.get(name) ?? '') / 1000) as [number, number];
+  };
+  const later = page.getByRole('button', { name: t.explore.later() });
+  await expect(later).toBeDisabled();
+
+  await page.getByRole('button', { name: t.explore.earlier() }).click();
+  await expect(page).toHaveURL(/from=.*to=/);
+  const [from, to] = bounds();
+  expect(to - from).toBe(3_600);
+  await page.keyboard.press(',');
+  await expect.poll(bounds).toEqual([from - 1_800, to - 1_800]);
+  await page.keyboard.press('.');
+  await expect.poll(bounds).toEqual([from, to]);
+  // A field keeps its keys.
+  await page.getByRole('button', { name: t.explore.addSeries() }).first().click();
+  await page.getByRole('dialog').getByLabel(t.explore.searchSeries()).fill('a,b');
+  await page.keyboard.press(',');
+  await page.keyboard.press('Escape');
+  expect(bounds()).toEqual([from, to]);
+  await expect(later).toBeEnabled();
+  await page.goBack();
+  await expect.poll(bounds).toEqual([from - 1_800, to - 1_800]);
 });
 
 test('the top lines are kept, the table is sorted, and servers are chosen by tag', async ({
@@ -166,6 +197,103 @@ test('a chart is saved as a view, shown on a dashboard and on the wall, and dele
   await page.getByRole('dialog').getByRole('button', { name: t.explore.deleteIt(), exact: true }).click();
   await expect(page.getByRole('link', { name: 'CPU of all' })).toHaveCount(0);
   await expect(page.getByRole('link', { name: 'Memory in total' })).toBeVisible();
+});
+
+test('what happened stands on the time axis of Explore and of dashboards, with the name of its server', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const server = await site.server(account);
+  await site.agent(account, server);
+  const deploy = { kind: 'deploy', text: 'Shop', version: '2.14.0' };
+  await site.call('POST', `/servers/${server.id}/events`, account.token, deploy);
+  const definition = { version: 1, series: ['cpu_percent'], range: '15m' };
+  const view = await site.call<{ id: string }>('POST', '/views', account.token, { name: 'CPU', definition });
+  const layout = { version: 1, panels: [{ view_id: view.id }] };
+  const board = await site.call<{ id: string }>('POST', '/dashboards', account.token, { name: 'Board', layout });
+  const event = t.overview.deployedVersion({ what: 'Shop', version: '2.14.0' });
+  const signs = page.getByRole('figure').getByRole('toolbar', { name: t.charts.events() });
+
+  for (const address of ['/explore?s=cpu_percent&range=15m', `/dashboards/${board.id}`]) {
+    await page.goto(address);
+    const sign = signs.getByRole('button', { name: t.explore.eventOn({ server: server.name, event }) });
+    await sign.focus();
+    await expect(page.locator('.tip')).toContainText(event);
+    await expectAccessible(page);
+  }
+  await page.goto(`/explore?s=cpu_percent&range=15m&server=${server.id}`);
+  await expect(signs.getByRole('button', { name: event })).toBeVisible();
+  await page.getByLabel(t.explore.events()).uncheck();
+  await expect(signs).toHaveCount(0);
+});
+
+test('a drag zooms one view of a dashboard, and Back of the browser takes it back', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const { key } = await site.server(account);
+  await startMeasured(await page.context().newPage(), key, every(5, 840, 5));
+  await page.bringToFront();
+  const panels: { view_id: string }[] = [];
+  for (const [name, series] of [
+    ['CPU', 'cpu_percent'],
+    ['Memory', 'memory_percent'],
+  ] as const) {
+    const definition = { version: 1, series: [series], range: '15m' };
+    panels.push({
+      view_id: (await site.call<{ id: string }>('POST', '/views', account.token, { name, definition })).id,
+    });
+  }
+  const layout = { version: 1, panels };
+  const board = await site.call<{ id: string }>('POST', '/dashboards', account.token, { name: 'Board', layout });
+  await page.goto(`/dashboards/${board.id}`);
+  const slider = (title: string) => page.getByRole('slider', { name: t.charts.timeIn({ title }) });
+  const lengthOf = (title: string) =>
+    slider(title).evaluate((one) => Number(one.ariaValueMax) - Number(one.ariaValueMin));
+  await expect.poll(() => lengthOf('Memory')).toBeGreaterThan(800);
+  const before = page.url();
+  const box = await slider('CPU').boundingBox();
+  if (!box) throw new Error('the chart has no place');
+
+  await page.mouse.move(box.x + box.width * 0.3, box.y + box.height / 3);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.9, box.y + box.height / 3, { steps: 4 });
+  await page.mouse.up();
+
+  await expect(page).toHaveURL(/zoom=/);
+  const zoomed = page.url();
+  await expect.poll(() => lengthOf('CPU')).toBeLessThan(700);
+  expect(await lengthOf('Memory')).toBeGreaterThan(800);
+  const own = page.getByRole('button', { name: t.dashboards.ownRange() });
+  await expect(own).toHaveCount(1);
+  await page.goBack();
+  await expect(page).toHaveURL(before);
+  await expect(own).toHaveCount(0);
+
+  await page.goto(zoomed);
+  await expect.poll(() => lengthOf('CPU')).toBeLessThan(700);
+  await own.click();
+  await expect(own).toHaveCount(0);
+  await expect(page).toHaveURL(before);
+});
+
+test('a view keeps the range that was typed', async ({ signedIn: page }) => {
+  await page.goto('/explore?s=cpu_percent');
+  await page.getByRole('button', { name: t.explore.custom(), exact: true }).click();
+  await page.getByRole('dialog').getByLabel(t.overview.inWords()).fill('2 d');
+  await page.keyboard.press('Enter');
+  const range = page.getByText(t.overview.follows({ duration: '2 d' }));
+  await expect(range).toBeVisible();
+
+  await saveView(page, 'Two days');
+
+  await expect(page).toHaveURL(/\/explore\?view=[0-9a-f-]{36}$/);
+  await expect(range).toBeVisible();
+  await page.reload();
+  await expect(range).toBeVisible();
+  await expect(page.getByText(t.explore.changed(), { exact: true })).toHaveCount(0);
 });
 
 test('the data of a chart is a table for other programs', async ({ signedIn: page, account, site }) => {

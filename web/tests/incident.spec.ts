@@ -26,6 +26,9 @@ test('an alert is an incident: its chart, what ran, notes, and what happened bef
 
   await expect(page.getByRole('figure').locator('canvas')).toBeVisible();
   await expect(page.getByRole('figure').getByText(t.incident.whileFiring(), { exact: true }).first()).toBeVisible();
+  // What else happened stands on the time axis beside the alert.
+  await page.getByRole('figure').getByRole('toolbar', { name: t.charts.events() }).getByRole('button').first().focus();
+  await expect(page.getByRole('figure').locator('.tip')).toContainText(t.overview.agentConnected());
   await expect(page.getByRole('region', { name: t.moment.processes() })).toBeVisible();
   await expect(
     page.getByRole('region', { name: t.moment.events() }).getByText(t.overview.agentConnected()),

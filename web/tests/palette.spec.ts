@@ -148,6 +148,21 @@ test('on a server it offers the parts of that server, and from elsewhere those o
   await expect(page).toHaveURL(`/servers/${other.id}/keys`);
 });
 
+test('it leads an administrator to the tokens of the account and to the users', async ({ page, alone }) => {
+  // The first account of a service is an administrator's.
+  await enter(page, await alone.account(), `${alone.origin}/account`);
+  for (const [typed, text, part] of [
+    ['tokens', t.palette.tokens(), 'tokens'],
+    ['users', t.palette.users(), 'users'],
+  ] as const) {
+    await open(page);
+    await page.keyboard.type(typed);
+    await expect(options(page).first()).toHaveText(text);
+    await page.keyboard.press('Enter');
+    await expect(page).toHaveURL(`${alone.origin}/account/${part}`);
+  }
+});
+
 test('colours are chosen with it, and the list of keys opened', async ({ signedIn: page }) => {
   await open(page);
   await page.keyboard.type('dark');

@@ -1,4 +1,5 @@
 import type { Page } from '@playwright/test';
+import { startFans } from './support/fans.ts';
 import { enter, expect, expectAccessible, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
@@ -26,7 +27,11 @@ test('a server of the table opens its minute: charts, processes, events and line
   const minute = panel(page, name);
   await expect(minute.getByRole('heading', { name, level: 2 })).toBeVisible();
   await expect(page).toHaveURL(/server=.*&at=/);
-  await expect(minute.getByRole('figure').first().locator('canvas')).toBeVisible();
+  const figure = minute.getByRole('figure').first();
+  await expect(figure.locator('canvas')).toBeVisible();
+  // What happened stands on the charts, too.
+  await figure.getByRole('toolbar', { name: t.charts.events() }).getByRole('button').first().focus();
+  await expect(figure.locator('.tip')).toContainText(t.overview.agentConnected());
   await expect(minute.getByRole('region', { name: t.moment.processes() })).toBeVisible();
   const events = minute.getByRole('region', { name: t.moment.events() });
   await expect(events.getByText(t.overview.agentConnected())).toBeVisible();
@@ -94,4 +99,66 @@ test('a click on the map opens what is under the pointer', async ({ page, contro
   await expect(panel(page, 'control')).toBeVisible();
   await page.goBack();
   await expect(panel(page, 'control')).toBeHidden();
+});
+
+test('a drag zooms, and Back of the browser leads to the range before', async ({ page, control }) => {
+  await enter(page, control.account, '/account');
+  await page.goto('/timeline?range=5m');
+  const canvas = map(page, t.timeline.cpu()).locator('canvas');
+  await expect(page.getByRole('table').getByRole('button', { name: 'control', exact: true })).toBeVisible();
+  const before = page.url();
+  const box = await canvas.boundingBox();
+  if (!box) throw new Error('the map is not there');
+
+  await page.mouse.move(box.x + box.width * 0.4, box.y + 8);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.8, box.y + 8, { steps: 4 });
+  await page.mouse.up();
+  await expect(page).toHaveURL(/from=.*to=/);
+  const zoomed = page.url();
+
+  await page.goBack();
+  await expect(page).toHaveURL(before);
+  await expect(page.getByRole('heading', { name: t.timeline.title(), level: 1 })).toBeVisible();
+  await page.goForward();
+  await expect(page).toHaveURL(zoomed);
+});
+
+test('the button that leads back closes the panel that was opened since', async ({ page, control }) => {
+  await enter(page, control.account, '/timeline?range=5m');
+  await expect(page.getByRole('table').getByRole('button', { name: 'control', exact: true })).toBeVisible();
+  const before = page.url();
+  await page.getByRole('button', { name: t.timeline.before() }).click();
+  await expect(page).toHaveURL(/from=.*to=/);
+  await map(page, t.timeline.cpu()).focus();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await expect(panel(page, 'control')).toBeVisible();
+
+  await page.getByRole('button', { name: t.overview.back(), exact: true }).click();
+
+  await expect(page).toHaveURL(before);
+  await expect(panel(page, 'control')).toBeHidden();
+});
+
+test('the map shows any series that a server has', async ({ signedIn: page, account, site }) => {
+  test.slow();
+  for (const name of ['a-1', 'a-2', 'a-3', 'a-4']) await site.agent(account, await site.server(account, name));
+  const { key } = await site.server(account, 'z-fans');
+  await startFans(await page.context().newPage(), key);
+  await page.bringToFront();
+  await site.until(async () => {
+    const { names } = await site.call<{ names: unknown[] }>('GET', '/metrics/fleet/names?q=fan_', account.token);
+    return names.length === 2;
+  }, 'the fans are measured');
+  await page.goto('/timeline?range=5m');
+  const choice = page.getByLabel(t.timeline.metric());
+  await expect(map(page, t.timeline.cpu())).toBeVisible();
+
+  await choice.focus();
+  await expect(choice.locator('option', { hasText: 'fan_speed' })).toBeAttached();
+  await choice.selectOption('fan_speed');
+
+  await expect(map(page, 'fan_speed')).toBeVisible();
+  await expect(page).toHaveURL(/metric=fan_speed/);
 });

@@ -5,7 +5,7 @@ use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use paperclip::actix::Apiv2Schema;
 use serde_json::json;
 
-use crate::http::extract::fault::{Faults, not_a_member};
+use crate::http::extract::fault::Faults;
 use crate::http::extract::field::{At, FILLED_LINE, Number, Reference, Tag, described, line, string, text_field};
 use crate::http::metrics::combined::{MAX_NAMES, MAX_SERVER_IDS};
 use crate::metrics::combined::{Function, GroupBy, Rank};
@@ -13,32 +13,39 @@ use crate::metrics::combined::{Function, GroupBy, Rank};
 /// The only version. A view of another one is of a newer service.
 pub type Version = Number<1, 1>;
 
-/// A range up to now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LastRange(&'static str);
-
-/// The ranges of the interface.
-const RANGES: [&str; 9] = ["5m", "15m", "1h", "6h", "24h", "7d", "30d", "90d", "1y"];
-
 const DEFAULT_RANGE: &str = "24h";
+
+/// The letters of ranges and their seconds.
+const RANGE_UNITS: [(char, u64); 6] =
+    [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400), ('w', 7 * 86_400), ('y', 365 * 86_400)];
+
+/// The digits of a range and its letter.
+const RANGE_PATTERN: &str = "^[1-9][0-9]{0,8}[smhdwy]$";
+
+/// The seconds of the shortest and longest ranges that the interface shows: samples are a second apart at least.
+const SHORTEST_RANGE: u64 = 10;
+const LONGEST_RANGE: u64 = 5 * 365 * 86_400;
 
 const DEFAULT_TOP: u64 = 10;
 
-impl LastRange {
-    pub fn word(self) -> &'static str {
-        self.0
-    }
-}
+text_field!(
+    /// A range up to now: one of those that the interface offers, or one that somebody typed.
+    LastRange(String),
+    |text, location| {
+        let msg = "ensure this value is a number and one of s, m, h, d, w, y, from 10s to 5y";
+        if is_range(&text) { Ok(text) } else { Err(Faults::at(location, "value_error.range", msg)) }
+    },
+    json!({ "type": "string", "pattern": RANGE_PATTERN, "example": DEFAULT_RANGE })
+);
 
-impl Deserr<Faults> for LastRange {
-    fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
-        let given = string(value, location)?;
-        let found = RANGES.into_iter().find(|known| *known == given);
-        found.map(Self).ok_or_else(|| not_a_member(&RANGES, location))
-    }
+fn is_range(text: &str) -> bool {
+    let parts = RANGE_UNITS.into_iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
+    parts.is_some_and(|(count, seconds)| {
+        let is_number = count.len() <= 9 && !count.starts_with('0') && count.bytes().all(|byte| byte.is_ascii_digit());
+        let length = count.parse::<u64>().map_or(0, |count| count.saturating_mul(seconds));
+        is_number && (SHORTEST_RANGE..=LONGEST_RANGE).contains(&length)
+    })
 }
-
-described!(LastRange, json!({ "type": "string", "enum": RANGES, "example": DEFAULT_RANGE }));
 
 text_field!(
     /// The name of a series. Names are separated by commas in addresses, so it has none.
@@ -76,7 +83,7 @@ pub struct DefinitionIn {
     /// By which of its values a line ranks. Defaults to `max`.
     #[deserr(default)]
     rank: Option<Rank>,
-    /// The range up to now. Defaults to `24h`.
+    /// The range up to now: a number and one of `s`, `m`, `h`, `d`, `w` and `y`, from `10s` to `5y`. Defaults to `24h`.
     #[deserr(default)]
     range: Option<LastRange>,
     /// The start of a fixed range.
@@ -123,7 +130,7 @@ impl DefinitionIn {
     /// The form in which it is saved and returned, with all fields.
     pub fn text(self) -> String {
         let (start, end) = (self.start.map(|At(start)| start), self.end.map(|At(end)| end));
-        let usual = start.is_none().then_some(DEFAULT_RANGE);
+        let usual = start.is_none().then(|| DEFAULT_RANGE.to_owned());
         json!({
             "version": self.version.0,
             "series": self.series.into_iter().map(|SeriesName(name)| name).collect::<Vec<_>>(),
@@ -133,11 +140,26 @@ impl DefinitionIn {
             "by": self.by.unwrap_or(GroupBy::Server).word(),
             "top": self.top.map_or(DEFAULT_TOP, |Number(top)| top),
             "rank": self.rank.unwrap_or(Rank::Max).word(),
-            "range": self.range.map(LastRange::word).or(usual),
+            "range": self.range.map(|LastRange(range)| range).or(usual),
             "start": start,
             "end": end,
             "events": self.events.unwrap_or(true),
         })
         .to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_a_number_and_a_unit_within_bounds() {
+        for range in ["5m", "15m", "1h", "6h", "24h", "7d", "30d", "90d", "1y", "10s", "2d", "3w", "157680000s", "5y"] {
+            assert!(is_range(range), "{range}");
+        }
+        for range in ["", "d", "2", "2 d", "2x", "-2d", "+2d", "2.5d", "02d", "0d", "9s", "6y", "157680001s"] {
+            assert!(!is_range(range), "{range}");
+        }
     }
 }

@@ -36,7 +36,7 @@ pub struct LayoutIn {
     version: Version,
     /// At most 50.
     panels: Vec<PanelIn>,
-    /// The range of all views. Defaults to the range of each.
+    /// The range of all views, written as that of a view. Defaults to the range of each.
     #[deserr(default)]
     range: Option<LastRange>,
 }
@@ -67,7 +67,7 @@ impl LayoutIn {
         json!({
             "version": self.version.0,
             "panels": self.panels.into_iter().map(panel).collect::<Vec<_>>(),
-            "range": self.range.map(LastRange::word),
+            "range": self.range.map(|LastRange(range)| range),
         })
         .to_string()
     }

@@ -2,12 +2,16 @@ import { describe, expect, it } from 'vitest';
 import {
   chosen,
   isSame,
+  keyOf,
+  momentOf,
   panned,
   PRESETS,
+  presetsWith,
   queryOf,
   rangeOf,
   spanOf,
   stretched,
+  textOf,
   USUAL,
   zoomed,
   type Range,
@@ -26,6 +30,7 @@ describe('ranges', () => {
       ...PRESETS.map((preset): Range => ({ kind: 'live', seconds: preset.seconds })),
       { kind: 'fixed', from: NOW - 500, to: NOW - 100 },
       { kind: 'live', seconds: 2 * 86_400 },
+      { kind: 'live', seconds: 21 * 86_400 },
       { kind: 'live', seconds: 5_400 },
       { kind: 'live', seconds: 45 },
     ];
@@ -36,7 +41,7 @@ describe('ranges', () => {
   it('take what makes no sense for the usual one', () => {
     for (const text of [
       '',
-      'range=3w',
+      'range=3q',
       'range=0s',
       'range=99y',
       'range=-1d',
@@ -55,6 +60,21 @@ describe('ranges', () => {
       expected,
     );
     expect(rangeOf(new URLSearchParams('from=1795296000&to=1795299600'))).toEqual(expected);
+  });
+
+  it('are written with the largest unit, and listed beside the presets', () => {
+    expect([45, 5_400, 2 * 86_400, 14 * 86_400, 7 * 86_400].map(keyOf)).toEqual(['45s', '90m', '2d', '2w', '7d']);
+    expect(presetsWith('2d')).toEqual([...PRESETS, { key: '2d', seconds: 172_800 }]);
+    for (const key of ['24h', '', '3q']) expect(presetsWith(key)).toEqual(PRESETS);
+  });
+
+  it('have a marked time beside them, to the millisecond', () => {
+    const marked = (text: string) => momentOf(new URLSearchParams({ at: text }));
+
+    for (const at of [NOW, NOW + 0.437, NOW + 0.001]) expect(marked(textOf(at))).toBe(at);
+    expect(textOf(1_795_296_000)).toBe('2026-11-21T21:20:00Z');
+    expect(marked('soon')).toBeNull();
+    expect(momentOf(new URLSearchParams())).toBeNull();
   });
 
   it('follow the present when they are live', () => {

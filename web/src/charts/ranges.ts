@@ -53,22 +53,24 @@ export function queryOf(range: Range, usual: Range = USUAL): Record<'range' | 'f
 
 const SIZES: [letter: string, seconds: number][] = [
   ['y', 365 * DAY],
+  ['w', 7 * DAY],
   ['d', DAY],
   ['h', HOUR],
   ['m', MINUTE],
   ['s', 1],
 ];
 
-/** The seconds of `90m`, `24h`, `2d`; null of what is none, or too short or long to be shown. */
+/** The seconds of `90m`, `24h`, `2d`, `3w`; null of what is none, or too short or long to be shown. */
 function lengthOf(key: string | null): number | null {
-  const [, count, letter] = /^(\d{1,9})([smhdy])$/.exec(key ?? '') ?? [];
+  const [, count, letter] = /^(\d{1,9})([smhdwy])$/.exec(key ?? '') ?? [];
   const size = SIZES.find(([own]) => own === letter)?.[1];
   if (size === undefined) return null;
   const seconds = Number(count) * size;
   return seconds >= SHORTEST && seconds <= LONGEST ? seconds : null;
 }
 
-function keyOf(seconds: number): string {
+/** How a range up to now is written: `24h`, `2d`. */
+export function keyOf(seconds: number): string {
   const preset = PRESETS.find((one) => one.seconds === seconds);
   const [letter, size] = SIZES.find(([, own]) => seconds % own === 0) ?? ['s', 1];
   return preset?.key ?? `${seconds / size}${letter}`;
@@ -78,6 +80,12 @@ function keyOf(seconds: number): string {
 export function stretched(span: Span, since: number | null): Span {
   if (since === null || since <= span.from) return span;
   return { from: since, to: Math.max(span.to, since + SHORTEST) };
+}
+
+/** The presets, and the range that is written so where it is none of them: somebody typed it. */
+export function presetsWith(key: string): Preset[] {
+  const seconds = PRESETS.some((one) => one.key === key) ? null : lengthOf(key);
+  return seconds === null ? PRESETS : [...PRESETS, { key, seconds }];
 }
 
 /** From when to when a range is at a time. */
@@ -126,8 +134,15 @@ function clamp(value: number, least: number, most: number): number {
   return Math.min(most, Math.max(least, value));
 }
 
-function textOf(seconds: number): string {
-  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+/** The time that an address marks by `?at=…`. */
+export function momentOf(query: URLSearchParams): number | null {
+  const at = Date.parse(query.get('at') ?? '') / 1000;
+  return Number.isFinite(at) ? at : null;
+}
+
+/** What an address says of a time, to the millisecond. */
+export function textOf(seconds: number): string {
+  return new Date(Math.round(seconds * 1000)).toISOString().replace('.000Z', 'Z');
 }
 
 /** The seconds of a time in an address: ISO 8601, or seconds since the epoch. */

@@ -34,3 +34,13 @@ export function isTyping(target: EventTarget | null): boolean {
     return !['checkbox', 'radio', 'button', 'submit', 'range'].includes(target.type);
   return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
 }
+
+/** Which way a key moves the time that a page shows: `,` and `.`, and arrows where nothing has the focus. Null for all others. */
+export function wayOf(event: KeyboardEvent): -1 | 1 | null {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return null;
+  if (isTyping(event.target) || document.querySelector('dialog[open]')) return null;
+  const isFree = event.target === document.body;
+  if (event.key === ',' || (isFree && event.key === 'ArrowLeft')) return -1;
+  if (event.key === '.' || (isFree && event.key === 'ArrowRight')) return 1;
+  return null;
+}

@@ -53,6 +53,16 @@ test('a command stands there once, by its start, with what was run', () => {
   expect(told[0]?.by).toContain('203.0.113.7');
 });
 
+test('a container that was started has the name that is known at the end', () => {
+  const of = { server_id: 's1', server_name: 'db-1', target: 'f0e1d2c3b4a5968778695a4b3c2d1e0f' };
+  const told = ofAudit([
+    entry(2, 'container.start', { ...of, detail: { name: 'shop' } }),
+    entry(1, 'container.start', { ...of, outcome: 'started' }),
+  ]);
+
+  expect(told.map(({ title }) => title)).toEqual(['Started the container shop on db-1']);
+});
+
 test('a refused sign-in is a warning that names the address', () => {
   const [told] = ofAudit([entry(1, 'login', { outcome: 'refused' })]);
 

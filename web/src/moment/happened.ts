@@ -4,7 +4,7 @@ import type { Alert, AuditEntry, StoredEvent } from '../api/types';
 import type { Tone } from '../charts/colours';
 import type { Mark } from '../charts/marks';
 import { outcomeWords, wordsOf } from '../pages/account/audit/words';
-import { marksOfAlert, marksOfStored } from '../pages/server/overview/happenings';
+import { containerNames, marksOfAlert, marksOfStored } from '../pages/server/overview/happenings';
 import { addressOf } from '../pages/server/tabs';
 import type { IconName } from '../ui/icons';
 
@@ -73,8 +73,10 @@ const keyOf = (entry: AuditEntry) => `${entry.action} ${entry.target ?? ''}`;
 export function ofAudit(entries: readonly AuditEntry[]): Happening[] {
   const started = new Set(entries.filter((entry) => entry.outcome === 'started').map(keyOf));
   const shown = entries.filter((entry) => entry.outcome === 'started' || !entry.target || !started.has(keyOf(entry)));
+  const names = containerNames(entries);
   return shown.map((entry): Happening => {
-    const { did, quote } = wordsOf(entry);
+    const container = entry.action.startsWith('container.') ? names.get(entry.target ?? '') : undefined;
+    const { did, quote } = wordsOf(container ? { ...entry, detail: { ...entry.detail, name: container } } : entry);
     const title = did.map((part) => (typeof part === 'string' ? part : part[1])).join('');
     const isDone = entry.outcome === 'ok' || entry.outcome === 'started';
     const by = entry.address ? m.byFrom({ user: entry.username, address: entry.address }) : entry.username;

@@ -1,6 +1,7 @@
 // @vitest-environment jsdom
 import { expect, test, vi } from 'vitest';
 import type { Server } from '../api/types';
+import { session } from '../session/session.svelte';
 import { offer } from './entries';
 
 vi.hoisted(() => {
@@ -31,6 +32,19 @@ test('without a word it lists the parts of the server that is shown, and the pag
   // No page is listed twice, and none that needs an id.
   expect(new Set(offered('')).size).toBe(offered('').length);
   expect(offered('')).not.toContain('pages: Server');
+});
+
+test('the parts of the account are listed, those of administrators for them alone', () => {
+  const parts = () =>
+    offer('', servers, null, means)
+      .groups.flatMap(({ entries }) => entries.map(({ href }) => href ?? ''))
+      .filter((href) => href.startsWith('/account/'));
+  const all = ['security', 'notifications', 'silences', 'teams', 'tokens', 'audit', 'about'];
+
+  expect(parts()).toEqual(all.map((part) => `/account/${part}`));
+  session.user = { is_admin: true } as typeof session.user;
+  expect(parts()).toContain('/account/users');
+  session.user = null;
 });
 
 test('a server comes before pages that fit less', () => {

@@ -11,6 +11,7 @@ import { written } from '../pages/fleet/choice';
 import { lengthWords } from '../pages/alerts/silence';
 import { pages } from '../pages/pages';
 import { addressOf, tabs } from '../pages/server/tabs';
+import { session } from '../session/session.svelte';
 import { chooseLanguage, nameOf } from '../text/language';
 import type { IconName } from '../ui/icons';
 import { askedFor, type Asked, type Verbs } from './asked';
@@ -97,7 +98,9 @@ function pageEntries(): Entry[] {
     page('/account/notifications', m.notifications(), 'send'),
     page('/account/silences', m.silences(), 'moon'),
     page('/account/teams', m.teams(), 'user'),
+    page('/account/tokens', m.tokens(), 'key'),
     page('/account/audit', m.audit(), 'history'),
+    ...(session.user?.is_admin ? [page('/account/users', m.users(), 'user')] : []),
     page('/account/about', m.about(), 'info'),
     { ...page('/help', m.documents(), 'help'), isExternal: true },
     { ...page('/docs', m.apiDocuments(), 'external'), isExternal: true },

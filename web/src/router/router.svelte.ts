@@ -61,15 +61,20 @@ class Router {
     if (this.path !== before && !how.keepScroll) window.scrollTo(0, 0);
   }
 
-  /** Changes parts of the query of the present address, without an entry in the history. `null` removes one. */
-  set(changes: Record<string, string | null>): void {
+  /** The present address with other parts of the query. `null` removes one. */
+  with(changes: Record<string, string | null>): string {
     const query = new URLSearchParams(this.query);
     for (const [name, value] of Object.entries(changes)) {
       if (value === null || value === '') query.delete(name);
       else query.set(name, value);
     }
     const text = query.toString();
-    this.go(this.path + (text ? `?${text}` : ''), { replace: true, keepScroll: true });
+    return this.path + (text ? `?${text}` : '');
+  }
+
+  /** Changes parts of the query of the present address, without an entry in the history. `null` removes one. */
+  set(changes: Record<string, string | null>): void {
+    this.go(this.with(changes), { replace: true, keepScroll: true });
   }
 
   #read(): void {

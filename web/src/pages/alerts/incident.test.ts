@@ -1,6 +1,17 @@
 import { expect, test } from 'vitest';
 import type { Alert } from '../../api/types';
-import { aroundOf, before, firingOf, isCoarse, limitsOf, linesOf, peakOf, subjectOf, within } from './incident';
+import {
+  aroundOf,
+  before,
+  firingOf,
+  isCoarse,
+  limitsOf,
+  linesOf,
+  marksOf,
+  peakOf,
+  subjectOf,
+  within,
+} from './incident';
 
 const HOUR = 3_600;
 const start = Date.parse('2026-11-21T03:00:00Z') / 1000;
@@ -85,6 +96,15 @@ test('the limits are where it fires and where it recovers', () => {
     [80, undefined],
   ]);
   expect(limitsOf(alert({ comparison: 'lt', clear_value: null })).map(({ shade }) => shade)).toEqual(['below']);
+});
+
+test('what happened around it stands beside when it fired and ended, which is there once', () => {
+  const around = ['resolved:a', 'event:e1', 'alert:a', 'alert:b'].map((id) => ({
+    ...{ id, at: start, kind: 'agent' as const, tone: 'ok' as const, title: id },
+  }));
+
+  expect(marksOf(alert(), around).map(({ id }) => id)).toEqual(['fired', 'ended', 'event:e1', 'alert:b']);
+  expect(marksOf(alert({ resolved_at: null }), []).map(({ id }) => id)).toEqual(['fired']);
 });
 
 test('how often it came counts the thirty days before', () => {

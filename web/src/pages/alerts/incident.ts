@@ -102,14 +102,17 @@ export function limitsOf(alert: Alert): Limit[] {
   return limits;
 }
 
-export function marksOf(alert: Alert): Mark[] {
+/** When it fired and ended, with what else happened `around` it on its server. */
+export function marksOf(alert: Alert, around: readonly Mark[]): Mark[] {
   const at = (moment: string) => time(moment) / 1000;
   const tone = severityTone(alert.severity);
+  const own = [`alert:${alert.id}`, `resolved:${alert.id}`];
   return [
     { id: 'fired', at: at(alert.triggered_at), kind: 'alert', tone, title: m.fired() },
     ...(alert.resolved_at
       ? [{ id: 'ended', at: at(alert.resolved_at), kind: 'alert' as const, tone: 'ok' as const, title: m.ended() }]
       : []),
+    ...around.filter(({ id }) => !own.includes(id)),
   ];
 }
 

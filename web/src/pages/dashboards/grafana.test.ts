@@ -106,6 +106,8 @@ it('has the views at their places, and none that is gone', () => {
   const made = model(view({}, 'a'), view({ series: ['memory_used'] }, 'b'));
 
   expect([made.title, made.time.from]).toEqual(['Fleet', 'now-7d']);
+  expect(model(view({ range: '2d' })).time.from).toBe('now-2d');
+  expect(model(view({ range: null })).time.from).toBe('now-24h');
   expect(made.panels.map(({ title, gridPos, fieldConfig }) => [title, gridPos, fieldConfig.defaults.unit])).toEqual([
     ['View a', { x: 0, y: 0, w: 12, h: 16 }, 'percent'],
     ['View b', { x: 12, y: 0, w: 12, h: 16 }, 'bytes'],

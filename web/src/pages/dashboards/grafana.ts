@@ -1,10 +1,10 @@
 // A dashboard as Grafana imports it: its panels ask Prometheus, which scrapes this service under the names of our exposition.
 // Pure.
 import type { SeriesName } from '../../api/types';
-import { PRESETS } from '../../charts/ranges';
 import { unitOfTyped } from '../../charts/metrics';
 import { unitOf, type Unit } from '../../charts/units';
 import { parts } from '../explore/lines';
+import { rangeOfWords } from '../explore/query';
 import type { Dashboard, View, ViewDefinition } from '../explore/types';
 import model from './grafana.json';
 import { placed } from './layout';
@@ -202,9 +202,9 @@ function refId(place: number): string {
   return place < 26 ? letter : refId(Math.floor(place / 26) - 1) + letter;
 }
 
-/** Grafana's `now-24h`: it has no unit that a preset lacks. */
+/** Grafana's `now-24h`: it has the same letters for units. */
 function fromOf(key: string | null): string {
-  return PRESETS.some((preset) => preset.key === key) ? `now-${key}` : 'now-24h';
+  return rangeOfWords(key) ? `now-${key}` : 'now-24h';
 }
 
 /** The model of a dashboard, for Grafana 9 and later. */

@@ -2,14 +2,15 @@
 import { untrack } from 'svelte';
 import { api, take } from '../../api/client';
 import { failureOf, type Failure } from '../../api/failure';
-import type { Alert } from '../../api/types';
 import { ChartGroup } from '../../charts/group.svelte';
 import type { Mark } from '../../charts/marks';
 import { spanOf, type Range, type Span } from '../../charts/ranges';
 import { clock } from '../../live/clock.svelte';
 import { fleet } from '../../live/fleet.svelte';
-import { marksOfAlert } from '../server/overview/happenings';
+import { NO_OCCURRENCES, type Occurrences } from '../../moment/marks';
+import { session } from '../../session/session.svelte';
 import { drawn, NOTHING, type Drawn } from './lines';
+import { marksOf, readAround } from './marks';
 import { series } from './series.svelte';
 import type { Query } from './query';
 import type { CombinedAnswer } from './types';
@@ -19,11 +20,6 @@ const SOONEST_MS = 5_000;
 const LATEST_MS = 60_000;
 /** A failure is not answered by more questions at once. */
 const AFTER_FAILURE_MS = 15_000;
-/** More alerts than that are a grey field. */
-const MOST_ALERTS = 200;
-
-/** The messages of marks keep the names of their servers. */
-const NO_SERVER = '\n';
 
 const iso = (seconds: number) => new Date(Math.floor(seconds * 1000)).toISOString();
 
@@ -48,10 +44,10 @@ export class ViewData {
   answer = $state.raw<CombinedAnswer | null>(null);
   failure = $state.raw<Failure | null>(null);
   busy = $state(false);
-  marks = $state.raw<Mark[]>([]);
   /** When it was last read. */
   readAt = $state<number | null>(null);
   #query = $state.raw<Query | null>(null);
+  #occurrences = $state.raw<Occurrences>(NO_OCCURRENCES);
   #asked = 0;
   #again: (() => void) | null = null;
 
@@ -63,6 +59,13 @@ export class ViewData {
     const { answer } = this;
     const query = this.#query;
     return answer && query ? drawn(answer, query.by, series.unitOf) : NOTHING;
+  });
+
+  /** What happened in the range. The names of the servers may come later. */
+  readonly marks: Mark[] = $derived.by(() => {
+    const query = this.#query;
+    if (!query) return [];
+    return marksOf(this.#occurrences, query, this.group.span, (id) => fleet.row(id)?.server, session.user?.id);
   });
 
   /** Shows a chart, until what it gives is called. */
@@ -108,15 +111,15 @@ export class ViewData {
     this.busy = true;
     try {
       const question = questionOf(query, span, points);
-      const [answer, marks] = await Promise.all([
+      const [answer, occurrences] = await Promise.all([
         take(api.GET('/api/v1/metrics/fleet/series', { params: { query: question } })),
-        query.events ? readMarks(query, span) : [],
+        query.events ? readAround(query, span) : NO_OCCURRENCES,
         series.know(query.series),
       ]);
       if (asked !== this.#asked) return;
       this.#query = query;
       this.answer = answer;
-      this.marks = marks;
+      this.#occurrences = occurrences;
       this.group.span = span;
       this.failure = null;
       this.readAt = clock.present();
@@ -126,22 +129,4 @@ export class ViewData {
       if (asked === this.#asked) this.busy = false;
     }
   }
-}
-
-/** The alerts of the range as marks. A chart is of use without them. */
-async function readMarks(query: Query, span: Span): Promise<Mark[]> {
-  let alerts: Alert[];
-  try {
-    const only = query.servers.length === 1 ? { server_id: query.servers[0] as string } : {};
-    const range = { since: iso(span.from), until: iso(span.to), limit: MOST_ALERTS, ...only };
-    alerts = await take(api.GET('/api/v1/alerts', { params: { query: range } }));
-  } catch {
-    return [];
-  }
-  const chosen = new Set(query.servers);
-  const isTagged = (id: string) => !query.tag || (fleet.row(id)?.server.tags.includes(query.tag) ?? true);
-  return alerts
-    .filter(({ server_id: id }) => (chosen.size === 0 || chosen.has(id)) && isTagged(id))
-    .flatMap((alert) => marksOfAlert(alert, NO_SERVER))
-    .filter((mark) => mark.at >= span.from && mark.at <= span.to);
 }

@@ -30,7 +30,7 @@ it('reads an address as charts write it', () => {
 it('leaves aside what makes no sense', () => {
   const usual = query('');
 
-  expect(query('fn=median&by=rack&top=0&rank=first&range=2w&s=,,&server=')).toEqual(usual);
+  expect(query('fn=median&by=rack&top=0&rank=first&range=2q&s=,,&server=')).toEqual(usual);
   expect(query('top=101').top).toBe(usual.top);
   expect(query('s=a,b,c,d,e,f,g,h,i,a').series).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
 });
@@ -57,6 +57,8 @@ it('keeps a chart as a view and shows the same again', () => {
     's=cpu_percent',
     `s=load_1&server=${ID}&tag=db&fn=max&by=tag&range=30d`,
     's=a&from=2026-11-21T03:00:00Z&to=2026-11-21T03:20:00Z',
+    's=a&range=2d',
+    's=a&range=90m',
   ]) {
     const shown = query(text);
 
@@ -70,8 +72,15 @@ it('keeps a chart as a view and shows the same again', () => {
   });
 });
 
+it('keeps a range that somebody typed, and no other one in its place', () => {
+  expect(definitionOf(query('s=a&range=2d')).range).toBe('2d');
+  expect(definitionOf(query('s=a&range=24h')).range).toBe('24h');
+  expect(definitionOf(query('s=a&range=2d'))).not.toEqual(definitionOf(query('s=a')));
+});
+
 it('knows the ranges of layouts', () => {
   expect(rangeOfWords('7d')).toEqual({ kind: 'live', seconds: 7 * 86_400 });
   expect(rangeOfWords(null)).toBeNull();
-  expect(rangeOfWords('2w')).toBeNull();
+  expect(rangeOfWords('2w')).toEqual({ kind: 'live', seconds: 14 * 86_400 });
+  expect(rangeOfWords('2q')).toBeNull();
 });

@@ -1,6 +1,6 @@
 // What a chart of Explore shows, as the address has it and as a view keeps it. Pure.
 import type { ViewDefinition } from './types';
-import { queryOf as rangeQuery, PRESETS, rangeOf, type Range } from '../../charts/ranges';
+import { keyOf, queryOf as rangeQuery, rangeOf, type Range } from '../../charts/ranges';
 
 export const FUNCTIONS = ['avg', 'sum', 'min', 'max'] as const;
 export const GROUPS = ['server', 'tag', 'series', 'none'] as const;
@@ -75,7 +75,6 @@ export function hrefOf(query: Query): string {
 /** What a view keeps of it. */
 export function definitionOf(query: Query): ViewDefinition {
   const { range } = query;
-  const preset = range.kind === 'live' ? PRESETS.find((one) => one.seconds === range.seconds) : undefined;
   const time = (seconds: number) => new Date(seconds * 1000).toISOString();
   return {
     version: 1,
@@ -86,7 +85,7 @@ export function definitionOf(query: Query): ViewDefinition {
     by: query.by,
     top: query.top,
     rank: query.rank,
-    range: range.kind === 'fixed' ? null : (preset?.key ?? '24h'),
+    range: range.kind === 'fixed' ? null : keyOf(range.seconds),
     start: range.kind === 'fixed' ? time(range.from) : null,
     end: range.kind === 'fixed' ? time(range.to) : null,
     events: query.events,
@@ -108,7 +107,7 @@ export function queryOfDefinition(given: ViewDefinition): Query {
   };
 }
 
-/** The range of a definition or a layout: a preset, or from one time to another. */
+/** The range of a definition or a layout: up to now, or from one time to another. */
 export function rangeOfWords(key: string | null, start: string | null = null, end: string | null = null): Range | null {
   const address = new URLSearchParams();
   if (key) address.set('range', key);

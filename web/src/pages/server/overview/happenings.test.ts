@@ -79,11 +79,24 @@ it('a command is marked once, when it was started', () => {
 
 it('what was refused says so, and what changes nothing on the machine is no mark', () => {
   const marks = marksOfAudit(
-    [entry({ action: 'container.stop', outcome: 'refused', detail: {} }), entry({ action: 'server.update' })],
+    [
+      entry({ action: 'container.stop', outcome: 'refused', target: 'web', detail: {} }),
+      entry({ action: 'server.update' }),
+    ],
     '/servers/s',
   );
 
-  expect(marks.map((mark) => [mark.title, mark.tone])).toEqual([['ada stopped a container (refused)', 'warn']]);
+  expect(marks.map((mark) => [mark.title, mark.tone])).toEqual([['ada stopped the container web (refused)', 'warn']]);
+});
+
+it('what was done to a container names it, by its id where its name is not known', () => {
+  const target = 'f0e1d2c3b4a5968778695a4b3c2d1e0f';
+  const started = entry({ action: 'container.start', target, detail: {} });
+  const ended = entry({ seq: 2, action: 'container.start', target, outcome: 'ok', detail: { name: 'shop' } });
+  const titles = (...entries: AuditEntry[]) => marksOfAudit(entries, '/servers/s').map((mark) => mark.title);
+
+  expect(titles(ended, started)).toEqual(['ada started the container shop']);
+  expect(titles(started)).toEqual(['ada started the container f0e1d2c3b4a5']);
 });
 
 it('a container that died with a fault is worse than one that ended', () => {

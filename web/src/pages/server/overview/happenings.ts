@@ -40,7 +40,7 @@ export function marksOfAlert(alert: Alert, server: string): Mark[] {
   return marks;
 }
 
-const ACTIONS: Record<string, (values: { user: string }) => string> = {
+const ACTIONS: Record<string, (values: { user: string; container: string }) => string> = {
   'command.run': m.ranCommand,
   'terminal.open': m.openedTerminal,
   'container.start': m.startedContainer,
@@ -50,10 +50,20 @@ const ACTIONS: Record<string, (values: { user: string }) => string> = {
   'container.unpause': m.resumedContainer,
 };
 
+/** Names of containers by their ids: a stopped one has its name only in the entry of how the action ended. */
+export function containerNames(entries: readonly AuditEntry[]): ReadonlyMap<string, string> {
+  return new Map(
+    entries.flatMap(({ target, detail }): [string, string][] =>
+      target && typeof detail.name === 'string' && detail.name !== '' ? [[target, detail.name]] : [],
+    ),
+  );
+}
+
 /** What somebody did to the machine. What changes nothing there is none. */
 export function marksOfAudit(entries: AuditEntry[], address: string): Mark[] {
   // What takes a while has two entries, which may lie on two pages: the start, when it is there, stands for both.
   const started = new Set(entries.filter((entry) => entry.outcome === 'started').map(keyOf));
+  const names = containerNames(entries);
   return entries.flatMap((entry): Mark[] => {
     const what = ACTIONS[entry.action];
     if (!what || (entry.outcome !== 'started' && entry.target && started.has(keyOf(entry)))) return [];
@@ -61,7 +71,8 @@ export function marksOfAudit(entries: AuditEntry[], address: string): Mark[] {
     const text = isCommand && typeof entry.detail.command === 'string' ? entry.detail.command : undefined;
     const href = isCommand && entry.target ? { href: `${address}/commands?command=${entry.target}` } : {};
     const detail = text ? { detail: text } : {};
-    const title = what({ user: entry.username });
+    const id = entry.target ?? '';
+    const title = what({ user: entry.username, container: names.get(id) ?? id.slice(0, 12) });
     const isRefused = entry.outcome !== 'started' && entry.outcome !== 'ok';
     return [
       {

@@ -1,0 +1,63 @@
+// @vitest-environment jsdom
+import { expect, it, vi } from 'vitest';
+import type { Alert, StoredEvent } from '../../api/types';
+import { marksOf } from './marks';
+
+vi.hoisted(() => {
+  globalThis.matchMedia = () => ({ matches: false, addEventListener: () => undefined }) as unknown as MediaQueryList;
+});
+
+const at = '2026-11-21T03:12:00.000Z';
+const seconds = Date.parse(at) / 1000;
+const around = { from: seconds - 600, to: seconds + 600 };
+const SERVERS: Record<string, { name: string; tags: string[] }> = {
+  s1: { name: 'db-1', tags: ['db'] },
+  s2: { name: 'web-1', tags: ['web'] },
+};
+
+const event = (id: string, server_id: string, kind: string, detail: StoredEvent['detail'] = {}): StoredEvent => ({
+  id,
+  server_id,
+  kind,
+  at,
+  detail,
+});
+const alert = {
+  id: 'a1',
+  server_id: 's1',
+  severity: 'critical',
+  message: 'cpu is 97 % on db-1',
+  triggered_at: at,
+  resolved_at: null,
+} as Alert;
+const died = { action: 'die', name: 'shop', exit_code: 1, timestamp: at };
+const events = [
+  event('e1', 's1', 'reboot'),
+  event('e2', 's2', 'deploy', { text: 'Shop' }),
+  event('e3', 's2', 'container', died),
+  event('e4', 's2', 'container', { ...died, action: 'oom' }),
+];
+
+const titles = (servers: string[], tag: string | null = null) =>
+  marksOf({ alerts: [alert], events }, { servers, tag }, around, (id) => SERVERS[id], 'u').map((mark) => mark.title);
+
+it('marks the events of all servers, each with the name of its server, and no containers that come and go', () => {
+  expect(titles([]).sort()).toEqual([
+    'CPU is 97 % on db-1',
+    'db-1: Machine restarted',
+    'web-1: Deployed Shop',
+    'web-1: shop ran out of memory',
+  ]);
+});
+
+it('marks those of the servers that a chart is of, and of one server all of them', () => {
+  expect(titles(['s2']).sort()).toEqual(['Deployed Shop', 'shop ended with 1', 'shop ran out of memory']);
+  expect(titles([], 'db').sort()).toEqual(['CPU is 97 % on db-1', 'db-1: Machine restarted']);
+});
+
+it('has two marks of the same event of two servers', () => {
+  const both = ['s1', 's2'].map((id) => event(`c ${id}`, id, 'container', { ...died, action: 'oom' }));
+  const marks = marksOf({ alerts: [], events: both }, { servers: [], tag: null }, around, (id) => SERVERS[id], 'u');
+
+  expect(new Set(marks.map(({ id }) => id)).size).toBe(2);
+});

@@ -1,0 +1,66 @@
+// What happened to the servers of a chart, as marks on its time axis.
+import * as m from '#messages/explore';
+import type { StoredEvent } from '../../api/types';
+import type { Mark } from '../../charts/marks';
+import { textOf, type Span } from '../../charts/ranges';
+import { clock } from '../../live/clock.svelte';
+import { readOccurrences, type Occurrences } from '../../moment/marks';
+import { session } from '../../session/session.svelte';
+import { marksOfAlert, marksOfStored, marksWithin } from '../server/overview/happenings';
+import type { Query } from './query';
+
+/** The views of a dashboard ask at the same time: what was read so long before is shared. */
+const SHARED_MS = 4_000;
+/** Ranges up to now that begin within so many seconds have the same events. */
+const GRAIN = 10;
+
+/** The messages of alerts keep the names of their servers. */
+const NO_SERVER = '\n';
+
+interface Named {
+  name: string;
+  tags: readonly string[];
+}
+
+let shared: { key: string; at: number; read: Promise<Occurrences> } | null = null;
+
+/** Reads what happened in the span of a chart. */
+export function readAround(query: Query, span: Span): Promise<Occurrences> {
+  const isLive = query.range.kind === 'live';
+  const start = textOf(isLive ? Math.floor(span.from / GRAIN) * GRAIN : span.from);
+  const end = isLive ? null : textOf(span.to);
+  const [only = null, ...others] = query.servers;
+  const serverId = others.length === 0 ? only : null;
+  const key = [session.user?.id, serverId, start, end].join(' ');
+  const now = clock.present();
+  if (shared?.key !== key || now - shared.at > SHARED_MS)
+    shared = { key, at: now, read: readOccurrences(serverId, start, end) };
+  return shared.read;
+}
+
+/** Containers come and go: on a chart of several servers they would hide everything else. */
+const isRoutine = ({ kind, detail }: StoredEvent) => kind === 'container' && detail.action !== 'oom';
+
+/** The marks of the servers that a chart is of, for the account with the id `me`. Events of several servers name theirs. */
+export function marksOf(
+  { alerts, events }: Occurrences,
+  { servers, tag }: Pick<Query, 'servers' | 'tag'>,
+  { from, to }: Span,
+  serverOf: (id: string) => Named | undefined,
+  me: string | undefined,
+): Mark[] {
+  const chosen = new Set(servers);
+  const isTagged = (id: string) => !tag || (serverOf(id)?.tags.includes(tag) ?? true);
+  const isShown = ({ server_id: id }: { server_id: string }) => (chosen.size === 0 || chosen.has(id)) && isTagged(id);
+  const isAlone = chosen.size === 1;
+  const named = (mark: Mark, id: string): Mark => ({
+    ...mark,
+    id: `${id} ${mark.id}`,
+    title: m.eventOn({ server: serverOf(id)?.name ?? m.gone(), event: mark.title }),
+  });
+  const ofEvents = events
+    .filter((event) => isShown(event) && (isAlone || !isRoutine(event)))
+    .flatMap((event) => marksOfStored(event, me).map((mark) => (isAlone ? mark : named(mark, event.server_id))));
+  const ofAlerts = alerts.filter(isShown).flatMap((alert) => marksOfAlert(alert, NO_SERVER));
+  return marksWithin([...ofAlerts, ...ofEvents], from, to);
+}
