@@ -17,3 +17,4 @@ mod replays;
 #[path = "../it/service.rs"]
 mod service;
 mod tools;
+mod verify;
