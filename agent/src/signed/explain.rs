@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
@@ -34,6 +35,10 @@ enum Question {
         /// Policy file (TOML)
         #[arg(long, env = "SIGNALBOX_AGENT_POLICY", value_name = "FILE", default_value = POLICY_FILE)]
         policy: PathBuf,
+
+        /// The agent's state directory, whose owner is the user that the agent runs as
+        #[arg(long, env = "SIGNALBOX_AGENT_STATE_DIR", value_name = "DIR", default_value = STATE_DIR)]
+        state_dir: PathBuf,
     },
     /// Lists the signers in a file, with the fingerprints of their keys. Refuses a file that the agent would refuse
     CheckSigners {
@@ -91,21 +96,37 @@ impl Owner {
 
     pub fn answer(&self) -> Result<Answer, ExplainError> {
         match &self.question {
-            Question::CheckPolicy { policy } => check_policy(policy),
+            Question::CheckPolicy { policy, state_dir } => check_policy(policy, state_dir),
             Question::CheckSigners { file } => check_signers(file),
             Question::Verify { file, policy, state_dir } => examine::verify(file, policy, state_dir),
         }
     }
 }
 
-fn check_policy(path: &Path) -> Result<Answer, ExplainError> {
+fn check_policy(path: &Path, state_dir: &Path) -> Result<Answer, ExplainError> {
     let policy = Policy::read(path)?;
     let demands = Demands::read(path, &policy)?;
+    let mut meaning = lines(&policy, demands.as_ref());
+    meaning.extend(demands.and_then(|_| root_warning(&policy, state_dir)));
     let mut text = String::new();
-    for line in lines(&policy, demands.as_ref()) {
+    for line in meaning {
         _ = writeln!(text, "{line}");
     }
     Ok(Answer { text, is_good: true })
+}
+
+/// That what runs once with a signature can end the need for signatures, where the agent runs as root. Its state directory
+/// belongs to its user.
+fn root_warning(policy: &Policy, state_dir: &Path) -> Option<String> {
+    let runs_programs = policy.commands.grade != Switch::Off || policy.terminal.grade != Switch::Off;
+    let is_root = std::fs::metadata(state_dir).is_ok_and(|metadata| metadata.uid() == 0);
+    (runs_programs && is_root).then(|| {
+        format!(
+            "WARNING: {} belongs to root, so the agent runs as root: what runs in a signed command or terminal can also change \
+             the policy and the signers.",
+            state_dir.display()
+        )
+    })
 }
 
 /// One line for each key: whose it is, its type and its fingerprint.

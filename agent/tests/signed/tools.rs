@@ -1,6 +1,7 @@
 //! What the machine's owner can ask about files: `check-policy` and `check-signers`.
 
 use std::fs;
+use std::os::unix::fs::chown;
 
 use crate::host::Host;
 use crate::keygen;
@@ -73,6 +74,33 @@ async fn check_policy_says_that_a_list_of_people_is_no_proof() {
     ] {
         assert!(said.contains(expected), "{expected} in {said}");
     }
+}
+
+#[tokio::test]
+async fn check_policy_warns_where_the_agent_runs_as_root() {
+    let signed = Host::stopped("terminal = \"signed\"\n").await;
+    let containers = Host::stopped("docker = \"signed\"\n").await;
+    let check = async |host: &Host| {
+        let state = host.path("state");
+        let (code, said) = host.tool(&["check-policy", "--state-dir", state.to_str().unwrap()]).await;
+        assert_eq!(code, Some(0), "{said}");
+        said
+    };
+
+    assert!(!check(&signed).await.contains("WARNING"), "no agent has run");
+    for host in [&signed, &containers] {
+        fs::create_dir(host.path("state")).unwrap();
+    }
+    let said = check(&signed).await;
+    let expected = format!(
+        "\nWARNING: {} belongs to root, so the agent runs as root: what runs in a signed command or terminal can also change the \
+         policy and the signers.\n",
+        signed.path("state").display()
+    );
+    assert!(said.ends_with(&expected), "{said}");
+    assert!(!check(&containers).await.contains("WARNING"), "it runs no programs");
+    chown(signed.path("state"), Some(12_345), None).unwrap();
+    assert!(!check(&signed).await.contains("WARNING"), "it is another user");
 }
 
 #[tokio::test]
