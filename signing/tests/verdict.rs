@@ -276,7 +276,7 @@ fn a_passkey_signs_the_payload_for_its_service_by_a_verified_user() {
             tries += 1;
         }
     }
-    println!("{tries} altered assertions");
+    println!("{tries} tries: altered assertions");
     assert!(tries > 10_000, "{tries}");
 }
 

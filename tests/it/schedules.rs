@@ -70,7 +70,7 @@ fn path(schedule: &Value) -> String {
 }
 
 /// The run that ended like this.
-async fn until_outcome(site: &Site, schedule: &Value, outcome: &str) -> Value {
+pub(crate) async fn until_outcome(site: &Site, schedule: &Value, outcome: &str) -> Value {
     eventually(outcome, async || {
         let told = site.read(&path(schedule)).await;
         told["runs"].as_array().unwrap().iter().find(|run| run["outcome"] == outcome).cloned()

@@ -1,25 +1,24 @@
-//! For the machine's owner: what anybody can do here, and whether a signed payload would run.
+//! For the machine's owner: what anybody can do here, whose signatures count, and (in `examine`) whether a signed payload
+//! would run.
 
 use std::fmt::Write as _;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
-use signalbox_protocol::Timestamp;
-use signalbox_protocol::signed::{MAX_PAYLOAD_CHARACTERS, MAX_SIGNATURES, Signed};
 use signalbox_signing::signers::{Key, MAX_FILE_BYTES as MAX_SIGNERS_BYTES};
 use signalbox_signing::ssh::fingerprint;
-use signalbox_signing::verdict::{distinct, read};
-use signalbox_signing::{Payload, Signers, SignersError, signers_of};
+use signalbox_signing::{Signers, SignersError};
 
-use super::{Demands, DemandsError};
+use super::{Demands, DemandsError, examine};
 use crate::policy::{DockerAccess, Permit, Policy, PolicyError, Switch};
 
 /// The policy file that install.sh writes.
 const POLICY_FILE: &str = "/etc/signalbox-agent/policy.toml";
 
-/// A payload, its signatures and the JSON around them.
-const MAX_FILE_BYTES: u64 = (MAX_PAYLOAD_CHARACTERS + MAX_SIGNATURES * 64 * 1024) as u64;
+/// The state directory of the agent that install.sh sets up.
+const STATE_DIR: &str = "/var/lib/signalbox-agent";
 
 /// Explains the agent's policy, without an agent or a service.
 #[derive(Debug, Parser)]
@@ -36,6 +35,10 @@ enum Question {
         /// Policy file (TOML)
         #[arg(long, env = "SIGNALBOX_AGENT_POLICY", value_name = "FILE", default_value = POLICY_FILE)]
         policy: PathBuf,
+
+        /// The agent's state directory, whose owner is the user that the agent runs as
+        #[arg(long, env = "SIGNALBOX_AGENT_STATE_DIR", value_name = "DIR", default_value = STATE_DIR)]
+        state_dir: PathBuf,
     },
     /// Lists the signers in a file, with the fingerprints of their keys. Refuses a file that the agent would refuse
     CheckSigners {
@@ -49,6 +52,10 @@ enum Question {
         /// Policy file (TOML)
         #[arg(long, env = "SIGNALBOX_AGENT_POLICY", value_name = "FILE", default_value = POLICY_FILE)]
         policy: PathBuf,
+
+        /// The agent's state directory, whose record says what has run. It is only read
+        #[arg(long, env = "SIGNALBOX_AGENT_STATE_DIR", value_name = "DIR", default_value = STATE_DIR)]
+        state_dir: PathBuf,
     },
 }
 
@@ -89,21 +96,37 @@ impl Owner {
 
     pub fn answer(&self) -> Result<Answer, ExplainError> {
         match &self.question {
-            Question::CheckPolicy { policy } => check_policy(policy),
+            Question::CheckPolicy { policy, state_dir } => check_policy(policy, state_dir),
             Question::CheckSigners { file } => check_signers(file),
-            Question::Verify { file, policy } => verify(file, policy),
+            Question::Verify { file, policy, state_dir } => examine::verify(file, policy, state_dir),
         }
     }
 }
 
-fn check_policy(path: &Path) -> Result<Answer, ExplainError> {
+fn check_policy(path: &Path, state_dir: &Path) -> Result<Answer, ExplainError> {
     let policy = Policy::read(path)?;
     let demands = Demands::read(path, &policy)?;
+    let mut meaning = lines(&policy, demands.as_ref());
+    meaning.extend(demands.and_then(|_| root_warning(&policy, state_dir)));
     let mut text = String::new();
-    for line in lines(&policy, demands.as_ref()) {
+    for line in meaning {
         _ = writeln!(text, "{line}");
     }
     Ok(Answer { text, is_good: true })
+}
+
+/// That what runs once with a signature can end the need for signatures, where the agent runs as root. Its state directory
+/// belongs to its user.
+fn root_warning(policy: &Policy, state_dir: &Path) -> Option<String> {
+    let runs_programs = policy.commands.grade != Switch::Off || policy.terminal.grade != Switch::Off;
+    let is_root = std::fs::metadata(state_dir).is_ok_and(|metadata| metadata.uid() == 0);
+    (runs_programs && is_root).then(|| {
+        format!(
+            "WARNING: {} belongs to root, so the agent runs as root: what runs in a signed command or terminal can also change \
+             the policy and the signers.",
+            state_dir.display()
+        )
+    })
 }
 
 /// One line for each key: whose it is, its type and its fingerprint.
@@ -129,6 +152,15 @@ fn check_signers(path: &Path) -> Result<Answer, ExplainError> {
         };
     }
     Ok(Answer { text, is_good: true })
+}
+
+/// Reads a file, unless it is longer than it can be.
+pub fn read_bounded(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ExplainError> {
+    let failed = |source| ExplainError::Io { path: path.to_owned(), source };
+    if std::fs::metadata(path).map_err(failed)?.len() > max_bytes {
+        return Err(failed(io::Error::other("the file is too long")));
+    }
+    std::fs::read(path).map_err(failed)
 }
 
 /// What the policy means, one sentence or two a line.
@@ -238,78 +270,4 @@ fn signatures(demands: &Demands) -> Vec<String> {
 
 fn paths(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
-}
-
-fn verify(file: &Path, policy_file: &Path) -> Result<Answer, ExplainError> {
-    let policy = Policy::read(policy_file)?;
-    let demands = Demands::read(policy_file, &policy)?;
-    let demands = demands.ok_or_else(|| ExplainError::AsksForNone(policy_file.to_owned()))?;
-    let text = read_bounded(file, MAX_FILE_BYTES)?;
-    let signed: Signed = serde_json::from_slice(&text)
-        .map_err(|error| ExplainError::NotSigned { path: file.to_owned(), detail: error.to_string() })?;
-    Ok(examine(&signed, &demands, Timestamp::now()))
-}
-
-/// Reads a file, unless it is longer than it can be.
-fn read_bounded(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ExplainError> {
-    let failed = |source| ExplainError::Io { path: path.to_owned(), source };
-    if std::fs::metadata(path).map_err(failed)?.len() > max_bytes {
-        return Err(failed(io::Error::other("the file is too long")));
-    }
-    std::fs::read(path).map_err(failed)
-}
-
-/// What a payload says, who signed it, and whether it would run. Whether it has run already is not looked up.
-fn examine(signed: &Signed, demands: &Demands, now: Timestamp) -> Answer {
-    let (payload, bytes) = match read(signed) {
-        Ok(read) => read,
-        Err(refusal) => return Answer { text: format!("Would not run: {refusal}.\n"), is_good: false },
-    };
-    let by = signers_of(signed, &bytes, &demands.signers, now);
-    let mut text = described(&payload);
-    for signer in &by {
-        _ = writeln!(text, "Signed by {} with {}.", signer.principals, signer.key);
-    }
-    let people = distinct(&by);
-    let fault = if !payload.servers.contains(&demands.name) {
-        Some(format!("it is for other servers than `{}`", demands.name))
-    } else if let Err(refusal) = payload.expect_current(now) {
-        Some(refusal.to_string())
-    } else if let Err(refusal) = payload.uses(now) {
-        Some(refusal.to_string())
-    } else if people == 0 {
-        Some("no signature is by a signer whom this server knows".to_owned())
-    } else if people < demands.approvals {
-        Some(format!("{people} of {} different people have signed", demands.approvals))
-    } else {
-        None
-    };
-    match &fault {
-        Some(fault) => _ = writeln!(text, "Would not run: {fault}."),
-        None if payload.repeat.is_some() => text.push_str("Would run, once for the time at which it is due.\n"),
-        None => text.push_str("Would run, once.\n"),
-    }
-    Answer { text, is_good: fault.is_none() }
-}
-
-fn described(payload: &Payload) -> String {
-    let Payload { servers, kind, command, action, stdin_sha256, timeout_seconds, not_before, expires_at, .. } = payload;
-    let what =
-        command.as_ref().or(action.as_ref()).map(|what| format!(": {}", what.escape_debug())).unwrap_or_default();
-    let mut text = format!("A {kind} for {}{what}\n", servers.join(", ").escape_debug());
-    if let Some(hash) = stdin_sha256 {
-        _ = writeln!(text, "Standard input with SHA-256 {hash}.");
-    }
-    if let Some(seconds) = timeout_seconds {
-        _ = writeln!(text, "For at most {seconds} s.");
-    }
-    if let Some(repeat) = &payload.repeat {
-        let (cron, time_zone) = (repeat.cron.escape_debug(), repeat.time_zone.escape_debug());
-        _ = writeln!(
-            text,
-            "Each time that `{cron}` is due in {time_zone}, from 30 s before to 5 minutes after, once each."
-        );
-    }
-    _ = writeln!(text, "Holds from {not_before} until {expires_at}.");
-    text
 }

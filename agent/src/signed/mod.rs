@@ -7,6 +7,7 @@
 
 mod allow;
 mod demands;
+mod examine;
 pub mod explain;
 mod nonces;
 mod trust;

@@ -37,6 +37,17 @@ pub enum UseError {
     Io(#[from] io::Error),
 }
 
+/// Why it is not known what has run.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    #[error("there is no {}", .0.display())]
+    Missing(PathBuf),
+    #[error("{} is damaged", .0.display())]
+    Damaged(PathBuf),
+    #[error("{}: {source}", .path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
 /// All nonces.
 #[derive(Debug)]
 pub struct Nonces {
@@ -49,9 +60,15 @@ pub struct Nonces {
 #[derive(Debug)]
 struct Loaded {
     file: File,
+    record: Record,
+    stale: usize,
+}
+
+/// What the file says.
+#[derive(Debug)]
+pub struct Record {
     header: Header,
     used: HashMap<String, Used>,
-    stale: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,15 +105,15 @@ impl Nonces {
             Some(loaded) => loaded,
             None => Loaded::open(&self.directory, self.started_at)?,
         };
-        let outcome = loaded.expect_new(nonce, not_before, expires_at);
+        let outcome = loaded.record.expect_new(nonce, not_before, expires_at);
         if outcome.is_err() {
             self.loaded = Some(loaded);
             return outcome;
         }
-        if loaded.used.len() >= MAX_NONCES || loaded.stale + loaded.expired(now) > MAX_STALE {
+        if loaded.record.used.len() >= MAX_NONCES || loaded.stale + loaded.record.expired(now) > MAX_STALE {
             loaded = loaded.without_expired(&self.directory, now)?;
         }
-        if loaded.used.len() >= MAX_NONCES {
+        if loaded.record.used.len() >= MAX_NONCES {
             return Err(io::Error::other("too many signatures are still valid").into());
         }
         loaded.append(nonce, Used { id, expires_at })?;
@@ -108,15 +125,59 @@ impl Nonces {
 impl Loaded {
     fn open(directory: &Path, now: Timestamp) -> io::Result<Self> {
         let path = directory.join(FILE);
-        let (header, used, is_whole) = match read(&path)? {
-            Some(found) => found,
-            None => (Header { kept_since: now, forgotten_until: Timestamp::from_millis(0) }, HashMap::new(), false),
+        let found = match read(&path) {
+            Ok(found) => found,
+            Err(RecordError::Missing(_)) => Found { record: Record::since(now), is_whole: false },
+            Err(RecordError::Damaged(path)) => {
+                tracing::error!(
+                    path = %path.display(),
+                    "the record of signed commands is damaged: what was signed until now is refused from now on"
+                );
+                Found { record: Record::since(now), is_whole: false }
+            }
+            Err(RecordError::Io { source, .. }) => return Err(source),
         };
-        let file = if is_whole { append_to(&path)? } else { write(directory, header, &used)? };
-        Ok(Self { file, header, used, stale: 0 })
+        let Found { record, is_whole } = found;
+        let file = if is_whole { append_to(&path)? } else { write(directory, &record)? };
+        Ok(Self { file, record, stale: 0 })
     }
 
-    fn expect_new(&self, nonce: &str, not_before: Timestamp, expires_at: Timestamp) -> Result<(), UseError> {
+    fn append(&mut self, nonce: &str, used: Used) -> io::Result<()> {
+        self.file.write_all(line_of(nonce, used).as_bytes())?;
+        self.file.sync_data()?;
+        self.record.used.insert(nonce.to_owned(), used);
+        Ok(())
+    }
+
+    /// Writes a new file without the nonces that have expired.
+    fn without_expired(self, directory: &Path, now: Timestamp) -> io::Result<Self> {
+        let Self { mut record, .. } = self;
+        let Record { header, used } = &mut record;
+        used.retain(|_, used| {
+            let is_valid = used.expires_at > now;
+            if !is_valid {
+                header.forgotten_until = header.forgotten_until.max(used.expires_at);
+            }
+            is_valid
+        });
+        let file = write(directory, &record)?;
+        Ok(Self { file, record, stale: 0 })
+    }
+}
+
+impl Record {
+    /// Reads the record of an agent that may be running: it is neither locked nor changed.
+    pub fn read(directory: &Path) -> Result<Self, RecordError> {
+        read(&directory.join(FILE)).map(|found| found.record)
+    }
+
+    fn since(now: Timestamp) -> Self {
+        let header = Header { kept_since: now, forgotten_until: Timestamp::from_millis(0) };
+        Self { header, used: HashMap::new() }
+    }
+
+    /// Whether a nonce can still be used, or why not.
+    pub fn expect_new(&self, nonce: &str, not_before: Timestamp, expires_at: Timestamp) -> Result<(), UseError> {
         if let Some(Used { id, .. }) = self.used.get(nonce) {
             tracing::warn!(job.id = %id, "refuses what was signed and has run already");
             return Err(UseError::Replayed("what was signed has run already: sign it again".to_owned()));
@@ -136,50 +197,30 @@ impl Loaded {
         Ok(())
     }
 
-    fn append(&mut self, nonce: &str, used: Used) -> io::Result<()> {
-        self.file.write_all(line_of(nonce, used).as_bytes())?;
-        self.file.sync_data()?;
-        self.used.insert(nonce.to_owned(), used);
-        Ok(())
-    }
-
     fn expired(&self, now: Timestamp) -> usize {
         self.used.values().filter(|used| used.expires_at <= now).count()
     }
-
-    /// Writes a new file without the nonces that have expired.
-    fn without_expired(self, directory: &Path, now: Timestamp) -> io::Result<Self> {
-        let Self { mut header, mut used, .. } = self;
-        used.retain(|_, used| {
-            let is_valid = used.expires_at > now;
-            if !is_valid {
-                header.forgotten_until = header.forgotten_until.max(used.expires_at);
-            }
-            is_valid
-        });
-        let file = write(directory, header, &used)?;
-        Ok(Self { file, header, used, stale: 0 })
-    }
 }
 
-/// A file's header and nonces, and whether nothing else is in it. None if there is no file, or a damaged one.
-type Found = (Header, HashMap<String, Used>, bool);
+/// What was read.
+struct Found {
+    record: Record,
+    /// Whether nothing else is in the file.
+    is_whole: bool,
+}
 
-fn read(path: &Path) -> io::Result<Option<Found>> {
-    let mut text = Vec::new();
-    match File::open(path) {
-        Ok(file) => file.take(MAX_FILE_BYTES).read_to_end(&mut text)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+fn read(path: &Path) -> Result<Found, RecordError> {
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotFound => RecordError::Missing(path.to_owned()),
+        _ => RecordError::Io { path: path.to_owned(), source },
     };
-    let found = parse(&text);
-    if found.is_none() {
-        tracing::error!(
-            path = %path.display(),
-            "the record of signed commands is damaged: what was signed until now is refused from now on"
-        );
+    // Opening something else, such as a pipe, could wait for ever.
+    if !fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(failed(io::Error::other("it is not a regular file")));
     }
-    Ok(found)
+    let mut text = Vec::new();
+    File::open(path).map_err(failed)?.take(MAX_FILE_BYTES).read_to_end(&mut text).map_err(failed)?;
+    parse(&text).ok_or_else(|| RecordError::Damaged(path.to_owned()))
 }
 
 fn parse(bytes: &[u8]) -> Option<Found> {
@@ -193,11 +234,13 @@ fn parse(bytes: &[u8]) -> Option<Found> {
         match parsed {
             Some((nonce, at)) => _ = used.insert(nonce, at),
             // Truncated while it was written, so nothing has run with it.
-            None if lines.peek().is_none() && !line.ends_with('\n') => return Some((header, used, false)),
+            None if lines.peek().is_none() && !line.ends_with('\n') => {
+                return Some(Found { record: Record { header, used }, is_whole: false });
+            }
             None => return None,
         }
     }
-    Some((header, used, true))
+    Some(Found { record: Record { header, used }, is_whole: true })
 }
 
 fn header_of(text: &str) -> Option<Header> {
@@ -232,10 +275,10 @@ fn checked(line: &str) -> Option<&str> {
 }
 
 /// Replaces the file as a whole, and returns it open for more.
-fn write(directory: &Path, header: Header, used: &HashMap<String, Used>) -> io::Result<File> {
+fn write(directory: &Path, record: &Record) -> io::Result<File> {
     let next = directory.join(NEXT_FILE);
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&next)?;
-    let Header { kept_since, forgotten_until } = header;
+    let Record { header: Header { kept_since, forgotten_until }, used } = record;
     let (kept_since, forgotten_until) = (kept_since.as_millis(), forgotten_until.as_millis());
     let mut text = with_checksum(&format!("signalbox-nonces 1 {kept_since} {forgotten_until}"));
     used.iter().for_each(|(nonce, used)| text.push_str(&line_of(nonce, *used)));
@@ -299,7 +342,7 @@ mod tests {
 
         // The clock jumps a day, everything is forgotten, and the clock goes back.
         assert_eq!(used(&mut nonces, "later-later-later-later", 86_400, 86_500, 86_450), "used");
-        assert_eq!(nonces.loaded.as_ref().unwrap().used.len(), 1);
+        assert_eq!(nonces.loaded.as_ref().unwrap().record.used.len(), 1);
         let mut again = open(directory.path(), 2);
 
         for nonces in [&mut nonces, &mut again] {

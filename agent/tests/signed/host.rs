@@ -1,8 +1,9 @@
 //! A server with its files, its agent, and the service that talks to it.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -17,8 +18,11 @@ use signalbox_protocol::signed::{Signature, Signed};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
+use crate::agent::PATIENCE;
+use crate::clock::TestClock;
 use crate::keygen::Keygen;
 use crate::service::{Peer, Service};
 
@@ -38,6 +42,10 @@ pub struct Host {
     child: Option<Child>,
     peer: Option<Peer<TcpStream>>,
     next: u128,
+    /// What the agent goes by in place of the machine's clock.
+    pub clock: Option<TestClock>,
+    /// The flags of `unshare` for a state directory on a small disk in memory, which only the agent sees and which ends with it.
+    pub small_disk: Option<&'static str>,
     /// How many orders the service has sent.
     pub tries: usize,
 }
@@ -67,18 +75,34 @@ impl Host {
         let text = format!("name = \"web-1\"\nsigners = \"{}\"\n{policy}", signers.display());
         fs::write(directory.path().join("policy.toml"), text).unwrap();
         let service = Service::start().await;
-        Self { directory, keygen, service, child: None, peer: None, next: 1, tries: 0 }
+        Self { directory, keygen, service, child: None, peer: None, next: 1, clock: None, small_disk: None, tries: 0 }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
+    /// A path as the agent sees it, which has its own view of the disks.
+    pub fn path_inside(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        Path::new(&format!("/proc/{}/root", self.pid())).join(path.strip_prefix("/").unwrap())
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.as_ref().and_then(Child::id).unwrap()
+    }
+
+    /// The agent's program.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_signalbox-agent"));
+        const PROGRAM: &str = env!("CARGO_BIN_EXE_signalbox-agent");
+        let mut command = Command::new(if self.small_disk.is_some() { "unshare" } else { PROGRAM });
+        if let Some(flags) = self.small_disk {
+            let script = "mount -t tmpfs -o size=1m,mode=700 tmpfs \"$1\" && shift && exec \"$@\"";
+            command.args([flags, "--", "sh", "-c", script, "sh"]).arg(self.path("state")).arg(PROGRAM);
+        }
         command
             .env_clear()
-            .env("PATH", "/usr/bin:/bin")
+            .env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -91,9 +115,28 @@ impl Host {
         let mut command = self.command();
         command.args(["--url", &self.service.url(), "--key", "sbk_test", "--interval", "3600"]).stderr(Stdio::null());
         command.arg("--state-dir").arg(self.path("state")).arg("--policy").arg(self.path("policy.toml"));
+        if let Some(clock) = &self.clock {
+            clock.rule(command.as_std_mut());
+        }
         self.child = Some(command.spawn().unwrap());
         self.peer = Some(self.service.accept_authenticated().await);
         // Answered once the agent has taken in what an earlier run left.
+        self.is_alive().await;
+    }
+
+    /// Waits until the agent has noticed that its machine seems to have slept, and accepts its next connection.
+    pub async fn until_connected_again(&mut self) {
+        // Any message makes it look at its clocks.
+        let request = Request {
+            request_id: Uuid::nil(),
+            method: "agent.info".to_owned(),
+            params: Value::Null,
+            timeout_ms: None,
+            by: None,
+        };
+        self.peer().send(&ServiceMessage::Request(request)).await;
+        self.peer().gone().await;
+        self.peer = Some(self.service.accept_authenticated().await);
         self.is_alive().await;
     }
 
@@ -109,6 +152,23 @@ impl Host {
         kill_process(pid, signal).unwrap();
         child.wait().await.unwrap();
         self.peer = None;
+    }
+
+    /// Prints how many orders the service has sent, for the sum of all tests, and checks that they are not fewer than these.
+    pub fn expect_tries(&self, floor: usize) {
+        println!("{} tries", self.tries);
+        assert!(self.tries >= floor, "{} tries are fewer than {floor}", self.tries);
+    }
+
+    /// The processes that the agent has started and that live.
+    pub fn children(&self) -> usize {
+        let agent = self.pid().to_string();
+        let of_agent = |entry: &fs::DirEntry| {
+            let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            let rest: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+            rest.len() > 1 && rest[0] != "Z" && rest[1] == agent
+        };
+        fs::read_dir("/proc").unwrap().flatten().filter(of_agent).count()
     }
 
     /// How often the command of [`Host::payload`] has run.
@@ -187,27 +247,60 @@ impl Host {
 
     /// Opens a terminal, or says why not.
     pub async fn open_terminal(&mut self, signed: Option<Signed>) -> Outcome {
-        self.tries += 1;
-        self.next += 1;
-        let stream_id = Uuid::from_u128(self.next);
-        let size = TerminalSize { columns: 80, rows: 24 };
-        let start = TerminalStart { stream_id, size, credit: None, by: None, asker: None, signed };
-        let peer = self.peer.as_mut().unwrap();
-        peer.send(&ServiceMessage::TerminalStart(start)).await;
+        let stream_id = self.start_terminal(signed).await;
         // The terminal itself echoes it, whatever the shell does.
-        peer.send(&ServiceMessage::TerminalInput { stream_id, data: "#\n".to_owned() }).await;
+        self.type_in(stream_id, "#\n").await;
         loop {
-            match peer.next().await {
+            match self.peer().next().await {
                 AgentMessage::Response(response) if response.request_id == stream_id => {
                     return refused(response.error.unwrap());
                 }
                 AgentMessage::TerminalOutput(_) => {
-                    peer.send(&ServiceMessage::TerminalStop { stream_id }).await;
+                    self.stop_terminal(stream_id).await;
                     return Outcome::Ran;
                 }
                 _ => {}
             }
         }
+    }
+
+    /// Types in a terminal, a line for each output but not more than a hundred, and returns how the agent ends it.
+    pub async fn type_to_the_end(&mut self, stream_id: Uuid) -> RequestError {
+        let mut typed = 1;
+        self.type_in(stream_id, "#\n").await;
+        loop {
+            match self.peer().next().await {
+                AgentMessage::Response(response) if response.request_id == stream_id => return response.error.unwrap(),
+                AgentMessage::TerminalOutput(_) if typed < 100 => {
+                    typed += 1;
+                    self.type_in(stream_id, "#\n").await;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Asks for a terminal. Returns its stream.
+    pub async fn start_terminal(&mut self, signed: Option<Signed>) -> Uuid {
+        self.tries += 1;
+        self.next += 1;
+        let stream_id = Uuid::from_u128(self.next);
+        let size = TerminalSize { columns: 80, rows: 24 };
+        let start = TerminalStart { stream_id, size, credit: None, by: None, asker: None, signed };
+        self.peer().send(&ServiceMessage::TerminalStart(start)).await;
+        stream_id
+    }
+
+    pub async fn type_in(&mut self, stream_id: Uuid, text: &str) {
+        self.peer().send(&ServiceMessage::TerminalInput { stream_id, data: text.to_owned() }).await;
+    }
+
+    pub async fn stop_terminal(&mut self, stream_id: Uuid) {
+        self.peer().send(&ServiceMessage::TerminalStop { stream_id }).await;
+    }
+
+    fn peer(&mut self) -> &mut Peer<TcpStream> {
+        self.peer.as_mut().unwrap()
     }
 
     /// Asks for a change of a container. Its error, which is the engine's if the agent permits it.
@@ -235,6 +328,19 @@ impl Host {
             }
         }
     }
+}
+
+/// Waits until there is such a thing.
+pub async fn eventually<T>(what: &str, probe: impl Fn() -> Option<T>) -> T {
+    let there = async {
+        loop {
+            match probe() {
+                Some(found) => return found,
+                None => sleep(Duration::from_millis(10)).await,
+            }
+        }
+    };
+    timeout(PATIENCE, there).await.expect(what)
 }
 
 fn refused(error: RequestError) -> Outcome {

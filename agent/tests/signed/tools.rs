@@ -1,16 +1,14 @@
-//! What the machine's owner can ask: `check-policy` and `verify`.
+//! What the machine's owner can ask about files: `check-policy` and `check-signers`.
 
 use std::fs;
-
-use serde_json::{Value, json};
-use signalbox_protocol::Timestamp;
+use std::os::unix::fs::chown;
 
 use crate::host::Host;
 use crate::keygen;
 
 impl Host {
     /// The exit code and what it says.
-    async fn tool(&self, arguments: &[&str]) -> (Option<i32>, String) {
+    pub async fn tool(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let mut command = self.command();
         command.args(arguments).arg("--policy").arg(self.path("policy.toml"));
         let output = command.output().await.unwrap();
@@ -79,6 +77,33 @@ async fn check_policy_says_that_a_list_of_people_is_no_proof() {
 }
 
 #[tokio::test]
+async fn check_policy_warns_where_the_agent_runs_as_root() {
+    let signed = Host::stopped("terminal = \"signed\"\n").await;
+    let containers = Host::stopped("docker = \"signed\"\n").await;
+    let check = async |host: &Host| {
+        let state = host.path("state");
+        let (code, said) = host.tool(&["check-policy", "--state-dir", state.to_str().unwrap()]).await;
+        assert_eq!(code, Some(0), "{said}");
+        said
+    };
+
+    assert!(!check(&signed).await.contains("WARNING"), "no agent has run");
+    for host in [&signed, &containers] {
+        fs::create_dir(host.path("state")).unwrap();
+    }
+    let said = check(&signed).await;
+    let expected = format!(
+        "\nWARNING: {} belongs to root, so the agent runs as root: what runs in a signed command or terminal can also change the \
+         policy and the signers.\n",
+        signed.path("state").display()
+    );
+    assert!(said.ends_with(&expected), "{said}");
+    assert!(!check(&containers).await.contains("WARNING"), "it runs no programs");
+    chown(signed.path("state"), Some(12_345), None).unwrap();
+    assert!(!check(&signed).await.contains("WARNING"), "it is another user");
+}
+
+#[tokio::test]
 async fn check_signers_lists_fingerprints_and_refuses_what_the_agent_would_refuse() {
     let host = Host::stopped("commands = \"signed\"\n").await;
     let [ada, ben] = [("one", "ed25519"), ("two", "ecdsa")].map(|(name, kind)| host.keygen.generate(name, kind, ""));
@@ -112,42 +137,4 @@ async fn check_signers_lists_fingerprints_and_refuses_what_the_agent_would_refus
         assert_eq!((code, said.lines().count()), (Some(2), 1), "{said}");
         assert!(said.contains(expected), "{expected} in {said}");
     }
-}
-
-#[tokio::test]
-async fn verify_says_whether_a_payload_would_run_and_who_signed_it() {
-    let host = Host::stopped("commands = \"signed\"\n").await;
-    let file = host.path("signed.json");
-    let verify = async |changes: &[(&str, Value)], key: &str| {
-        let signed = host.sign(&host.payload(changes), &[key]);
-        fs::write(&file, serde_json::to_vec(&signed).unwrap()).unwrap();
-        host.tool(&["verify", file.to_str().unwrap()]).await
-    };
-
-    let (code, said) = verify(&[("command", json!("id\nwhoami"))], "ada").await;
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.starts_with("A command for web-1: id\\nwhoami\nFor at most 60 s.\nHolds from 20"), "{said}");
-    assert!(said.contains("\nSigned by ada with ssh-ed25519 ") && said.ends_with("\nWould run, once.\n"), "{said}");
-    for (changes, key, expected) in [
-        (vec![], "eve", "no signature is by a signer whom this server knows"),
-        (vec![("servers", json!(["db-1"]))], "ada", "it is for other servers than `web-1`"),
-        (vec![("v", json!(7))], "ada", "version 7"),
-    ] {
-        let (code, said) = verify(&changes, key).await;
-        assert_eq!(code, Some(1), "{said}");
-        assert!(said.contains("Would not run: ") && said.contains(expected), "{said}");
-    }
-    let earlier = json!(Timestamp::now().plus_millis(-600_000));
-    let recurs =
-        |cron: &str| vec![("repeat", json!({ "cron": cron, "time_zone": "UTC" })), ("not_before", earlier.clone())];
-    let (code, said) = verify(&recurs("* * * * *"), "ada").await;
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("Each time that `* * * * *` is due in UTC, from 30 s before to 5 minutes after"), "{said}");
-    assert!(said.ends_with("\nWould run, once for the time at which it is due.\n"), "{said}");
-    let (code, said) = verify(&recurs("0 0 29 2 *"), "ada").await;
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("Would not run: the signed payload recurs") && said.contains("not due now"), "{said}");
-    fs::write(&file, "{}").unwrap();
-    let (code, said) = host.tool(&["verify", file.to_str().unwrap()]).await;
-    assert_eq!(code, Some(2), "{said}");
 }

@@ -10,7 +10,7 @@ use signalbox_protocol::{Encoding, Sample, Timestamp};
 
 use super::scene::still;
 use crate::support::agent::{FakeAgent, sample_aged};
-use crate::support::machine::flags_to_mount;
+use crate::support::mount::flags_to_mount;
 use crate::support::process::{Prepared, ServiceProcess};
 use crate::support::site::Site;
 use crate::support::socket::Received;

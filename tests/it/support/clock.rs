@@ -9,8 +9,8 @@ use rustix::time::{ClockId, clock_gettime};
 use signalbox_protocol::Timestamp;
 use tempfile::TempDir;
 
-/// The path of the library's source.
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/support/clock.c");
+/// The library's source.
+const SOURCE: &str = include_str!("clock.c");
 
 /// The layout of the file; see there.
 const AHEAD: u64 = 0;
@@ -35,10 +35,12 @@ impl TestClock {
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
         let clock = Self { directory };
         fs::write(clock.path(), [0; 32]).unwrap();
+        let source = clock.directory.path().join("clock.c");
+        fs::write(&source, SOURCE).unwrap();
         let built = Command::new("cc")
             .args(["-shared", "-fPIC", "-O1", "-o"])
             .arg(clock.library())
-            .arg(SOURCE)
+            .arg(source)
             .status()
             .expect("the tests need a C compiler");
         assert!(built.success(), "the clock's library does not compile");

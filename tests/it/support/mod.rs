@@ -19,6 +19,7 @@ pub mod hostile;
 pub mod keygen;
 pub mod machine;
 pub mod mail;
+pub mod mount;
 pub mod nats;
 pub mod port;
 pub mod process;
