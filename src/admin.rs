@@ -38,8 +38,10 @@ pub enum AdminError {
     Exists(String),
     #[error("the audit log is broken: {0}")]
     AuditBroken(#[from] Broken),
-    #[error("{0} entries of the audit log claim signatures that nobody made for them")]
+    #[error("the audit log has orders that are forged, altered, or without the signatures that servers ask for: {0}")]
     Forged(usize),
+    #[error("{0}")]
+    Allowed(String),
     #[error("cannot read the signers {path}: {detail}")]
     Signers { path: String, detail: String },
     #[error(transparent)]

@@ -324,9 +324,12 @@ pub struct VerifyArgs {
     /// Number of that entry
     #[arg(long, value_name = "N", requires = "expect_hash", value_parser = whole::<i64>(1, i64::MAX.unsigned_abs()))]
     pub expect_seq: Option<i64>,
-    /// File of allowed signers: list each command with who signed it, and fail if an entry was forged or altered
+    /// File of allowed signers: list each order with who signed it, and fail if one was forged, altered, or lacks signatures
     #[arg(long, value_name = "FILE")]
     pub signatures: Option<PathBuf>,
+    /// Command that servers run without a signature, as in `allow` of their policies (repeatable)
+    #[arg(long, value_name = "PATTERN", requires = "signatures")]
+    pub allow: Vec<String>,
     #[command(flatten)]
     pub data: DataArgs,
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use signalbox::admin::AdminError;
-use signalbox::admin::signatures::{Order, Proof, order_of};
+use signalbox::admin::signatures::Review;
 use signalbox::audit::chain::hex;
 use signalbox::cli::{
     AdminArgs, AuditCommand, BackupArgs, Cli, Command, DemoArgs, HealthArgs, ImportCommand, InviteArgs, ListUsersArgs,
@@ -16,6 +16,7 @@ use signalbox::health::{self, HealthError};
 use signalbox::startup::Application;
 use signalbox::store::AccountPatch;
 use signalbox::{admin, demo, http, observe, startup};
+use signalbox_agent::signed::Allowed;
 use signalbox_signing::Signers;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -197,16 +198,19 @@ async fn reset_second_factor(args: UserArgs) -> anyhow::Result<()> {
 async fn verify_audit(args: VerifyArgs) -> anyhow::Result<()> {
     observe::init_logs(&args.data.log, args.data.log_format)?;
     let signers = args.signatures.as_deref().map(read_signers).transpose()?;
-    let (mut orders, mut forged) = (Vec::new(), 0);
+    let allowed = Allowed::parse(&args.allow).map_err(AdminError::Allowed)?;
+    let mut review = signers.as_ref().map(|signers| Review::new(signers, &allowed));
     let head = admin::verify_audit(&args.data.config(), args.expectation(), |record| {
-        let order = signers.as_ref().and_then(|signers| order_of(record, signers));
-        forged += usize::from(matches!(&order, Some(Order { proof: Proof::Wrong(_), .. })));
-        orders.extend(order.map(|order| order.line));
+        if let Some(review) = &mut review {
+            review.take(record);
+        }
     })
     .await?;
-    orders.iter().try_for_each(|line| say(line))?;
-    if forged > 0 {
-        return Err(AdminError::Forged(forged).into());
+    if let Some(report) = review.map(Review::finish) {
+        report.lines.iter().try_for_each(|line| say(line))?;
+        if report.wrong > 0 {
+            return Err(AdminError::Forged(report.wrong).into());
+        }
     }
     say(&format!("audit log is whole: {} entries, last hash {}", head.seq, hex(&head.hash)))
 }

@@ -7,7 +7,7 @@ use crate::Millis;
 #[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
 #[sea_orm(table_name = "approvals")]
 pub struct Model {
-    /// The id of its batch, too, once it runs.
+    /// The id of its first batch, too, once that runs.
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: Uuid,
     /// The user who asked, and with which login.
@@ -21,7 +21,7 @@ pub struct Model {
     pub address: String,
     #[sea_orm(column_type = "Text")]
     pub command: String,
-    /// Only while it waits.
+    /// Until its batch has ended, because it may wait again then.
     #[sea_orm(column_type = "Text", nullable)]
     pub stdin: Option<String>,
     pub timeout_seconds: i32,
@@ -29,7 +29,7 @@ pub struct Model {
     pub stop_on_failure: bool,
     /// The bytes that are signed.
     pub payload: Vec<u8>,
-    /// How many have to sign, as the agents said when it was asked for.
+    /// How many signatures it needs: as many as the agents said when it was asked for, or one more than they have refused.
     pub needed: i32,
     #[sea_orm(column_type = "Text")]
     pub status: String,
@@ -38,6 +38,12 @@ pub struct Model {
     pub expires_at: Millis,
     pub created_at: Millis,
     pub ended_at: Option<Millis>,
+    /// The newest batch that it has become, also while it waits again.
+    #[sea_orm(indexed)]
+    pub batch_id: Option<Uuid>,
+    /// Why agents refused the signatures of that batch, if it waits again.
+    #[sea_orm(column_type = "Text", nullable)]
+    pub refused_reason: Option<String>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

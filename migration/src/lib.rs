@@ -44,6 +44,7 @@ mod m20261128_000030_schedules;
 mod m20261128_000031_enrolments;
 mod m20261128_000033_schedule_alerts;
 mod m20261128_000034_refusal_reasons;
+mod m20261128_000038_refused_approvals;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -88,6 +89,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261128_000031_enrolments::Migration),
             Box::new(m20261128_000033_schedule_alerts::Migration),
             Box::new(m20261128_000034_refusal_reasons::Migration),
+            Box::new(m20261128_000038_refused_approvals::Migration),
         ]
     }
 }

@@ -42,7 +42,8 @@ const NONCE_CHARACTERS: std::ops::RangeInclusive<usize> = 22..=128;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Payload {
-    v: u32,
+    /// The version.
+    pub v: u32,
     /// The names that the servers have for signers.
     pub servers: Vec<String>,
     pub kind: Kind,

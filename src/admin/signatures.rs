@@ -1,51 +1,153 @@
 //! Who ordered what: the signatures in the audit log, checked with a file of signers that does not come from the service.
+//!
+//! An order has an entry before it is sent, with what people signed ([`Claim`]), and one with how it ended ([`Fate`]). Both are
+//! judged together, after the whole log was read: what an agent refused is no forgery, whatever it was.
 
-use serde::Deserialize;
+mod claim;
+mod fate;
+
+use std::collections::hash_map::Entry as Slot;
+use std::collections::{HashMap, VecDeque};
+
 use serde_json::Value;
-use signalbox_protocol::Timestamp;
-use signalbox_protocol::signed::Signed;
-use signalbox_signing::verdict::{distinct, read};
-use signalbox_signing::{Kind, Payload, Signers, signers_of};
+use signalbox_agent::signed::Allowed;
+use signalbox_signing::{Kind, Signers};
+use uuid::Uuid;
 
+use self::claim::{Claim, SignedBy};
+use self::fate::Fate;
 use crate::audit::action;
 use crate::audit::chain::Record;
 
-/// What is known of an order in the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Proof {
-    /// People have signed exactly this.
-    By(String),
-    /// It has no signature: the server did not ask for one.
-    Unsigned,
-    /// It claims signatures, and they are not of known signers, or of something else.
-    Wrong(String),
+/// Reads the log, entry by entry from the first.
+pub struct Review<'a> {
+    signers: &'a Signers,
+    /// What servers run without a signature.
+    allowed: &'a Allowed,
+    orders: Vec<Order>,
+    /// Where the orders are whose end has not come yet, the oldest first.
+    open: HashMap<Place, VecDeque<usize>>,
 }
 
-/// An order in the log, with what proves it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Order {
-    pub line: String,
-    pub proof: Proof,
+/// Server, action and target, which the two entries of an order have in common.
+type Place = (Uuid, String, String);
+
+struct Order {
+    seq: i64,
+    server_id: Uuid,
+    /// The beginning of its line: what somebody ordered, when and where.
+    what: String,
+    claim: Claim,
+    fate: Fate,
 }
 
-/// The order that an entry is about; none for any other entry, and for how an order ended.
-pub fn order_of(record: &Record, signers: &Signers) -> Option<Order> {
-    let kind = kind_of(&record.action)?;
-    if record.outcome != "started" {
-        return None;
+/// What a review has found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// A line of each order.
+    pub lines: Vec<String>,
+    /// How many are forged, altered, or lack the signatures that their server asks for.
+    pub wrong: usize,
+}
+
+/// What agents may take once, with the entry that has: the server, and what its agent notes.
+type Uses = HashMap<(Uuid, String), i64>;
+
+impl<'a> Review<'a> {
+    pub fn new(signers: &'a Signers, allowed: &'a Allowed) -> Self {
+        Self { signers, allowed, orders: Vec::new(), open: HashMap::new() }
     }
-    let detail: Value = serde_json::from_str(&record.detail).unwrap_or_default();
-    let proof = proof_of(record, kind, &detail, signers);
-    let server = record.server_name.as_deref().unwrap_or("a deleted server");
-    let what = detail.get("command").and_then(Value::as_str).or(record.target.as_deref()).unwrap_or_default();
-    let said = match &proof {
-        Proof::By(people) => format!("signed by {people}"),
-        Proof::Unsigned => "not signed".to_owned(),
-        Proof::Wrong(fault) => format!("FORGED OR ALTERED: {fault}"),
-    };
+
+    /// Takes the next entry.
+    pub fn take(&mut self, record: &Record) {
+        let Some(kind) = kind_of(&record.action) else { return };
+        let detail: Value = serde_json::from_str(&record.detail).unwrap_or_default();
+        let server_id = record.server_id.unwrap_or_default();
+        let place = (server_id, record.action.clone(), record.target.clone().unwrap_or_default());
+        if record.outcome == "started" {
+            self.open.entry(place).or_default().push_back(self.orders.len());
+            let claim = Claim::of(record, kind, &detail, (self.signers, self.allowed));
+            let what = what(record, &detail);
+            self.orders.push(Order { seq: record.seq, server_id, what, claim, fate: Fate::Unknown });
+        } else if let Slot::Occupied(mut slot) = self.open.entry(place) {
+            let oldest = slot.get_mut().pop_front();
+            if slot.get().is_empty() {
+                slot.remove();
+            }
+            if let Some(order) = oldest.and_then(|index| self.orders.get_mut(index)) {
+                order.fate = Fate::of(&record.outcome, &detail);
+            }
+        }
+    }
+
+    /// Judges all orders.
+    pub fn finish(self) -> Report {
+        let (mut uses, mut wrong) = (Uses::new(), 0);
+        let lines = self.orders.iter().map(|order| {
+            let (said, is_wrong) = order.judged(&mut uses);
+            wrong += usize::from(is_wrong);
+            format!("{}: {said}", order.what)
+        });
+        let lines = lines.collect();
+        Report { lines, wrong }
+    }
+}
+
+impl Order {
+    /// What is to be said of it, and whether it is wrong.
+    fn judged(&self, uses: &mut Uses) -> (String, bool) {
+        let said = match &self.claim {
+            Claim::Signed(signed) => signed.to_string(),
+            Claim::Unsigned { .. } => "not signed".to_owned(),
+            Claim::Wrong(fault) => fault.clone(),
+        };
+        if let Fate::NotRun(why) = &self.fate {
+            return (format!("{said}: {why}"), false);
+        }
+        let forged = |fault: &str| (format!("FORGED OR ALTERED: {fault}"), true);
+        match &self.claim {
+            Claim::Wrong(fault) | Claim::Signed(SignedBy { fault: Some(fault), .. }) => forged(fault),
+            Claim::Signed(SignedBy { uses: of_it, .. }) => match self.use_one(of_it, uses) {
+                Some(before) => forged(&format!("the signatures were used before, by entry {before}")),
+                None => (said, false),
+            },
+            Claim::Unsigned { is_asked: true, is_allowed: false } => {
+                ("NOT SIGNED, and the server asks for signatures".to_owned(), true)
+            }
+            Claim::Unsigned { is_asked: true, is_allowed: true } => (format!("{said}, as the server allows"), false),
+            Claim::Unsigned { is_asked: false, .. } => (said, false),
+        }
+    }
+
+    /// Uses up one of the ways in which it may be used once. Returns the entry that has used them all before.
+    fn use_one(&self, of_it: &[String], uses: &mut Uses) -> Option<i64> {
+        // What is not known to have run leaves the signatures to what has.
+        if self.fate != Fate::Ran {
+            return None;
+        }
+        let mut before = None;
+        for key in of_it {
+            match uses.entry((self.server_id, key.clone())) {
+                Slot::Occupied(used) => before = Some(*used.get()),
+                Slot::Vacant(free) => {
+                    free.insert(self.seq);
+                    return None;
+                }
+            }
+        }
+        before
+    }
+}
+
+fn what(record: &Record, detail: &Value) -> String {
     let Record { seq, at, action, username, .. } = record;
-    let what = what.escape_debug();
-    Some(Order { line: format!("{seq} {at} {username} {action} on {server}: {what}: {said}"), proof })
+    let server = record.server_name.as_deref().unwrap_or("a deleted server");
+    let called = claim::name_for_signers(detail).filter(|name| *name != server);
+    let called = called.map(|name| format!(", which signers call {}", name.escape_debug())).unwrap_or_default();
+    let what = detail.get("command").and_then(Value::as_str).or(record.target.as_deref()).unwrap_or_default();
+    // The log may have been written by somebody who would like to move a cursor.
+    let (username, server, what) = (username.escape_debug(), server.escape_debug(), what.escape_debug());
+    format!("{seq} {at} {username} {action} on {server}{called}: {what}")
 }
 
 fn kind_of(name: &str) -> Option<Kind> {
@@ -59,67 +161,4 @@ fn kind_of(name: &str) -> Option<Kind> {
         | action::CONTAINER_UNPAUSE => Some(Kind::Container),
         _ => None,
     }
-}
-
-fn proof_of(record: &Record, kind: Kind, detail: &Value, signers: &Signers) -> Proof {
-    let Some(signed) = detail.get("signed").filter(|signed| !signed.is_null()) else { return Proof::Unsigned };
-    let Ok(signed) = Signed::deserialize(signed) else {
-        return Proof::Wrong("the signatures cannot be read".to_owned());
-    };
-    let (payload, bytes) = match read(&signed) {
-        Ok(read) => read,
-        Err(refusal) => return Proof::Wrong(refusal.to_string()),
-    };
-    if let Some(fault) = difference(record, kind, detail, &payload) {
-        return Proof::Wrong(fault.to_owned());
-    }
-    let by = signers_of(&signed, &bytes, signers, record.at);
-    if distinct(&by) == 0 {
-        return Proof::Wrong("no signature is by a known signer".to_owned());
-    }
-    let mut people: Vec<String> = by.iter().map(|signer| signer.principals.clone()).collect();
-    people.sort_unstable();
-    people.dedup();
-    Proof::By(people.join(" and "))
-}
-
-/// What of the entry is not what was signed.
-fn difference(record: &Record, kind: Kind, detail: &Value, payload: &Payload) -> Option<&'static str> {
-    if payload.kind != kind {
-        return Some("another kind of thing was signed");
-    }
-    let is_same = match kind {
-        Kind::Command => {
-            let command = detail.get("command").and_then(Value::as_str).unwrap_or_default();
-            is_text_of(command, payload.command.as_deref().unwrap_or_default())
-        }
-        Kind::Terminal => true,
-        Kind::Container => {
-            let verb = record.action.rsplit('.').next().unwrap_or_default();
-            let target = record.target.as_deref().unwrap_or_default();
-            payload.action.as_deref() == Some(format!("{verb} {target}").as_str())
-        }
-    };
-    if !is_same {
-        return Some("something else was signed");
-    }
-    let is_current = payload.not_before <= later(record.at) && earlier(record.at) < payload.expires_at;
-    if is_current { None } else { Some("it was signed for another time") }
-}
-
-/// The service's clock may differ from those of signers and servers.
-const CLOCKS_MS: i64 = 300_000;
-
-fn later(time: Timestamp) -> Timestamp {
-    time.plus_millis(CLOCKS_MS)
-}
-
-fn earlier(time: Timestamp) -> Timestamp {
-    time.plus_millis(-CLOCKS_MS)
-}
-
-/// Whether the log's text is this one; it cuts long ones.
-fn is_text_of(logged: &str, whole: &str) -> bool {
-    logged == whole
-        || logged.strip_suffix('…').is_some_and(|beginning| !beginning.is_empty() && whole.starts_with(beginning))
 }

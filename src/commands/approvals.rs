@@ -1,11 +1,12 @@
 //! Signed commands that wait until enough people have signed them.
 //!
 //! What somebody asks for is stored with the bytes that are signed. Others add signatures of the same bytes. As soon as there
-//! are as many as the agents ask for, the command runs as a batch with the id of the approval, for the user who asked for it.
-//! The row's status and the batch are written in one transaction, so that of several requests and instances one starts it.
+//! are as many as the agents ask for, the command runs as a batch, for the user who asked for it. The first batch has the id of the
+//! approval. The row's status and the batch are written in one transaction, so that of several requests and instances one starts it.
 //!
 //! The service counts signatures to know when to send. It decides nothing with them: agents know the signers, and refuse what
-//! too few of them have signed.
+//! too few of them have signed. If all agents do, the command waits again, for one signature more than there are: the store decides
+//! that when it ends the batch.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +32,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalStatus {
     Waiting,
-    /// It has all its signatures, and runs or has run as a batch.
+    /// It has all its signatures, and runs or has run as a batch. If agents refuse them, it waits again.
     Approved,
     Expired,
     Withdrawn,
@@ -136,6 +137,8 @@ impl Approvals {
             expires_at: new.payload.expires_at.into(),
             created_at: now.into(),
             ended_at: None,
+            batch_id: None,
+            refused_reason: None,
         };
         let detail = json!({
             "command": approval.command,
@@ -218,7 +221,9 @@ impl Approvals {
             stop_on_failure: approval.stop_on_failure,
         };
         let once = Once::Approval { id: approval.id, at: now };
-        if self.batches.start_once(approval.id, new, once, vec![entry]).await? {
+        // The batch whose signatures agents refused stays as it is.
+        let batch_id = if approval.batch_id.is_none() { approval.id } else { Uuid::now_v7() };
+        if self.batches.start_once(batch_id, new, once, vec![entry]).await? {
             tracing::info!(approval.id = %approval.id, "a command has all its signatures, and runs");
         }
         Ok(())

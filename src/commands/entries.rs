@@ -25,7 +25,8 @@ pub fn ended(row: &Command, end: &CommandEnd) -> Entry {
         (_, Some(code)) => Outcome::Failed(code.clone().into()),
         (status, None) => Outcome::Failed(status.name().into()),
     };
-    of(row).outcome(outcome).detail(json!({ "exit_code": end.exit_code, "duration_ms": end.duration_ms }))
+    let detail = json!({ "exit_code": end.exit_code, "duration_ms": end.duration_ms });
+    of(row).outcome(outcome).detail(detail).reason(end.error_reason.as_deref())
 }
 
 /// Somebody cancels a command.

@@ -67,6 +67,14 @@ impl CallError {
         Self::Agent(RequestError::new("agent_error", "the server's agent sent an invalid answer"))
     }
 
+    /// Why a signature did not suffice, where that is why the agent refused.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Agent(error) => error.reason.as_deref(),
+            Self::Offline | Self::Timeout | Self::Busy | Self::Disconnected | Self::Unreachable => None,
+        }
+    }
+
     /// The error code for clients.
     pub fn code(&self) -> &str {
         match self {

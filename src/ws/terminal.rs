@@ -30,7 +30,7 @@ use crate::feeds::Topic;
 use crate::registry::terminal::{Closer, KeptRequest, TERMINAL_CREDIT};
 use crate::registry::{AgentStream, CallError, RegistryHandle, cost};
 use crate::state::State;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, TerminalNote};
 
 /// Credit is returned in portions of this size, not for the echo of each key.
 const PORTION: u64 = 32 * 1024;
@@ -179,7 +179,7 @@ impl LiveTerminal {
     }
 
     /// Writes how the terminal ended to the audit log, once.
-    fn conclude(&mut self, outcome: Outcome) {
+    fn conclude(&mut self, note: TerminalNote) {
         let Some(entry) = self.entry.take() else { return };
         let (store, server_id) = (self.store.clone(), self.server_id);
         // Whether the home has it is not known before its first message. The first of the two that writes is right.
@@ -189,12 +189,8 @@ impl LiveTerminal {
         }
         tokio::spawn(async move {
             let written = match kept {
-                Some((terminal_id, _)) => {
-                    store
-                        .note_terminal((entry.owner_id, server_id), terminal_id, (action::TERMINAL_OPEN, outcome))
-                        .await
-                }
-                None => store.record(entry.outcome(outcome)).await,
+                Some((terminal_id, _)) => store.note_terminal((entry.owner_id, server_id), terminal_id, note).await,
+                None => store.record(entry.outcome(note.outcome).reason(note.reason.as_deref())).await,
             };
             if let Err(error) = written {
                 tracing::error!(%error, "cannot record the end of a terminal");
@@ -205,7 +201,7 @@ impl LiveTerminal {
 
 impl Drop for LiveTerminal {
     fn drop(&mut self) {
-        self.conclude(Outcome::Ok);
+        self.conclude(TerminalNote::new(action::TERMINAL_OPEN, Outcome::Ok));
     }
 }
 
@@ -337,7 +333,9 @@ fn over(terminal: &mut Terminal, outcome: Result<Value, CallError>, ctx: &mut Co
         Err(error) => FeedMessage::Error { code: error.code().to_owned(), detail: error.to_string() },
     };
     if let Err(error) = &outcome {
-        terminal.feature.conclude(Outcome::Failed(error.code().to_owned().into()));
+        let outcome = Outcome::Failed(error.code().to_owned().into());
+        let reason = error.reason().map(str::to_owned);
+        terminal.feature.conclude(TerminalNote { action: action::TERMINAL_OPEN, outcome, reason });
     }
     // The home knows how it ended, or continues without this client; whether the client hears of it is not sure.
     if let Some(kept) = &mut terminal.feature.kept {

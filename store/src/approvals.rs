@@ -2,7 +2,7 @@
 //!
 //! A row counts as waiting while its status says so, and each end of the wait is an update with that condition: of a last
 //! signature, a withdrawal and an expiry at the same moment, one decides. What starts the batch is [`approve`], in the
-//! transaction that stores the batch.
+//! transaction that stores the batch. One whose signatures no agent took waits again ([`super::refused_approvals`]).
 
 use entity::{Millis, approval, approval_server, approval_signature, server};
 use sea_orm::sea_query::{Expr, OnConflict};
@@ -23,13 +23,16 @@ use crate::audit::Entry;
 pub const MAX_WAITING: u64 = 50;
 
 /// The most signatures of one command, as agents take them.
-const MAX_SIGNATURES: u64 = 16;
+pub(super) const MAX_SIGNATURES: u64 = 16;
 
 /// How many rows one look ends or starts.
 const AT_ONCE: u64 = 50;
 
 /// The status of a row that waits.
-const WAITING: &str = "awaiting_approval";
+pub(super) const WAITING: &str = "awaiting_approval";
+
+/// The status of a row that has become a batch.
+pub(super) const APPROVED: &str = "approved";
 
 /// What somebody asks others to sign.
 #[derive(Debug, Clone)]
@@ -269,12 +272,25 @@ impl Store {
     }
 }
 
-/// Ends the wait of a command that is about to run. Returns whether it was waiting, and held at this time.
-pub(super) async fn approve(connection: &impl ConnectionTrait, id: Uuid, at: Timestamp) -> Result<bool, StoreError> {
+/// Ends the wait of a command that is about to run as this batch. Returns whether it was waiting, and held at this time.
+pub(super) async fn approve(
+    connection: &impl ConnectionTrait,
+    id: Uuid,
+    batch_id: Uuid,
+    at: Timestamp,
+) -> Result<bool, StoreError> {
     let holds = Condition::all()
         .add(approval::Column::NotBefore.lte(Millis::from(at)))
         .add(approval::Column::ExpiresAt.gt(Millis::from(at)));
-    end_where(connection, waits(id).add(holds), "approved", at).await
+    let approved = approval::Entity::update_many()
+        .col_expr(approval::Column::Status, Expr::value(APPROVED))
+        .col_expr(approval::Column::EndedAt, Millis::from(at).into())
+        .col_expr(approval::Column::BatchId, Expr::value(batch_id))
+        .col_expr(approval::Column::RefusedReason, Expr::value(None::<String>))
+        .filter(waits(id).add(holds))
+        .exec(connection)
+        .await?;
+    Ok(approved.rows_affected > 0)
 }
 
 async fn end(
@@ -283,21 +299,12 @@ async fn end(
     status: &'static str,
     at: Timestamp,
 ) -> Result<bool, StoreError> {
-    end_where(connection, waits(id), status, at).await
-}
-
-async fn end_where(
-    connection: &impl ConnectionTrait,
-    which: Condition,
-    status: &'static str,
-    at: Timestamp,
-) -> Result<bool, StoreError> {
     let ended = approval::Entity::update_many()
         .col_expr(approval::Column::Status, Expr::value(status))
-        // It may be a secret, and is not needed any more: the commands of the batch have it until they are sent.
+        // It may be a secret, and is not needed any more.
         .col_expr(approval::Column::Stdin, Expr::value(None::<String>))
         .col_expr(approval::Column::EndedAt, Millis::from(at).into())
-        .filter(which)
+        .filter(waits(id))
         .exec(connection)
         .await?;
     Ok(ended.rows_affected > 0)

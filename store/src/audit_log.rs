@@ -13,6 +13,7 @@ use sea_orm::{
 use serde::Serialize;
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
+use signalbox_protocol::agent::AgentInfo;
 use uuid::Uuid;
 
 use super::server_filter::escape_like;
@@ -105,7 +106,7 @@ impl Store {
 
 /// Writes an entry as the last statement of a transaction.
 pub(super) async fn record_in(transaction: &impl ConnectionTrait, entry: Entry) -> Result<(), StoreError> {
-    let place = advance(transaction, entry.server_id).await?;
+    let place = advance(transaction, &entry).await?;
     insert(transaction, entry, place).await
 }
 
@@ -115,6 +116,7 @@ pub(super) async fn insert(
     entry: Entry,
     place: ChainPosition,
 ) -> Result<(), StoreError> {
+    let entry = with_demands(entry, place.agent.as_deref());
     let record = entry.into_record(place.seq, Timestamp::now(), place.server_name, &place.previous);
     let row = audit_entry::Model::from(record).into_active_model().reset_all();
     audit_entry::Entity::insert(row).exec_without_returning(transaction).await?;
@@ -128,35 +130,53 @@ pub(super) struct ChainPosition {
     previous: Vec<u8>,
     /// The name of the server that the entry concerns.
     server_name: Option<String>,
+    /// What its agent reported, if that may ask for signatures and the entry is an order.
+    agent: Option<String>,
 }
 
 /// Increments the head. On PostgreSQL a second transaction waits here until the first one ends, and then sees the head that it
 /// left.
-pub(super) async fn advance(
-    transaction: &impl ConnectionTrait,
-    server_id: Option<Uuid>,
-) -> Result<ChainPosition, StoreError> {
-    let name = Query::select()
-        .column(server::Column::Name)
-        .from(server::Entity)
-        .and_where(server::Column::Id.eq(server_id.unwrap_or_default()))
-        .to_owned();
+pub(super) async fn advance(transaction: &impl ConnectionTrait, entry: &Entry) -> Result<ChainPosition, StoreError> {
+    let of_server = |column: server::Column| {
+        let its = server::Column::Id.eq(entry.server_id.unwrap_or_default());
+        Query::select().column(column).from(server::Entity).and_where(its).to_owned()
+    };
+    let mut returned = vec![
+        Expr::col(audit_head::Column::Seq),
+        Expr::col(audit_head::Column::Hash),
+        Expr::SubQuery(None, Box::new(of_server(server::Column::Name).into())),
+    ];
+    let is_order = entry.signed_capability().is_some();
+    if is_order {
+        let mut agent = of_server(server::Column::Agent);
+        // Most agents ask for no signatures, and what they report is not read then.
+        agent.and_where(server::Column::Agent.contains("_signed"));
+        returned.push(Expr::SubQuery(None, Box::new(agent.into())));
+    }
     let advance = Query::update()
         .table(audit_head::Entity)
         .value(audit_head::Column::Seq, Expr::col(audit_head::Column::Seq).add(1))
         .and_where(audit_head::Column::Id.eq(HEAD))
-        .returning(Query::returning().exprs([
-            Expr::col(audit_head::Column::Seq),
-            Expr::col(audit_head::Column::Hash),
-            Expr::SubQuery(None, Box::new(name.into())),
-        ]))
+        .returning(Query::returning().exprs(returned))
         .to_owned();
     let head = transaction.query_one(&advance).await?.ok_or_else(no_head)?;
     Ok(ChainPosition {
         seq: head.try_get_by_index(0)?,
         previous: head.try_get_by_index(1)?,
         server_name: head.try_get_by_index(2)?,
+        agent: if is_order { head.try_get_by_index(3)? } else { None },
     })
+}
+
+/// Notes in an order that the server asks for signatures of it, and what it is called by those who sign: so one without signatures,
+/// or with those for another server, shows later.
+fn with_demands(entry: Entry, agent: Option<&str>) -> Entry {
+    let info = agent.and_then(|text| serde_json::from_str::<AgentInfo>(text).ok());
+    let Some((info, capability)) = info.zip(entry.signed_capability()) else { return entry };
+    if !info.capabilities.iter().any(|name| name == capability) {
+        return entry;
+    }
+    entry.also("signing", info.signing.map_or(json!({}), |signing| json!(signing)))
 }
 
 /// The audit detail of a field's change; none where the field stays.

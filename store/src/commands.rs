@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::audit_log::record_in;
 use super::command_storage::row_bytes;
 use super::once::{Once, is_first};
+use super::refused_approvals::settle;
 use super::{Command, CommandBatch, Page, PageRequest, Quota, Store, StoreError};
 use crate::audit::Entry;
 
@@ -126,6 +127,7 @@ impl Store {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             let mut made = vec![true; changes.len()];
+            let mut reopened = Vec::new();
             for (change, is_made) in changes.iter().zip(&mut made) {
                 match &change.write {
                     CommandWrite::New(command) => insert(&transaction, std::slice::from_ref(command)).await?,
@@ -164,7 +166,9 @@ impl Store {
                         let its = its.add_option(by.map(|by| command_batch::Column::InstanceId.eq(by)));
                         let ended = command_batch::Entity::update_many()
                             .col_expr(command_batch::Column::FinishedAt, Millis::from(*at).into());
-                        ended.filter(its).exec(&transaction).await?;
+                        if ended.filter(its).exec(&transaction).await?.rows_affected > 0 {
+                            reopened.extend(settle(&transaction, *batch_id, *at).await?);
+                        }
                     }
                     CommandWrite::BatchCancelled { batch_id } => {
                         let cancelled = command_batch::Entity::update_many()
@@ -174,7 +178,7 @@ impl Store {
                 }
             }
             let told = changes.iter().zip(&made).filter(|(_, is_made)| **is_made);
-            for entry in told.flat_map(|(change, _)| &change.entries) {
+            for entry in told.flat_map(|(change, _)| &change.entries).chain(&reopened) {
                 record_in(&transaction, entry.clone()).await?;
             }
             transaction.commit().await?;

@@ -29,7 +29,7 @@ pub(super) async fn is_first(
     batch_id: Uuid,
 ) -> Result<bool, StoreError> {
     match once {
-        Once::Approval { id, at } => approve(connection, id, at).await,
+        Once::Approval { id, at } => approve(connection, id, batch_id, at).await,
         Once::Occurrence(occurrence) => begin_run(connection, occurrence, batch_id).await,
     }
 }

@@ -11,6 +11,24 @@ use super::{Store, StoreError};
 use crate::audit::chain::Record;
 use crate::audit::{Actor, ByToken, Entry, Outcome, action};
 
+/// What became of a terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TerminalNote {
+    /// `terminal.open` for its end, or what happened to it before.
+    pub action: &'static str,
+    /// The result.
+    pub outcome: Outcome,
+    /// Why a signature did not suffice, where that is why it was not opened.
+    pub reason: Option<String>,
+}
+
+impl TerminalNote {
+    /// A note without a reason.
+    pub fn new(action: &'static str, outcome: Outcome) -> Self {
+        Self { action, outcome, reason: None }
+    }
+}
+
 /// What became of a report of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordingNote {
@@ -42,7 +60,7 @@ impl Store {
             .detail(detail);
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            let place = advance(&transaction, entry.server_id).await?;
+            let place = advance(&transaction, &entry).await?;
             // Nobody else can append now, and what others appended before is visible.
             if is_noted(&transaction, server_id, stream_id, after).await? {
                 transaction.rollback().await?;
@@ -62,16 +80,17 @@ impl Store {
         &self,
         (owner_id, server_id): (Uuid, Uuid),
         terminal_id: Uuid,
-        (action, outcome): (&'static str, Outcome),
+        note: TerminalNote,
     ) -> Result<(), StoreError> {
+        let TerminalNote { action, outcome, reason } = note;
         let opened = of_terminal(server_id, terminal_id, action::TERMINAL_OPEN).filter(Column::Outcome.eq("started"));
         let Some(opened) = opened.one(&self.read).await? else { return Ok(()) };
         let after = opened.seq;
         let entry = Entry::new(action, owner_id, actor_of(opened.into())).on_server(server_id).target(terminal_id);
-        let entry = entry.outcome(outcome);
+        let entry = entry.outcome(outcome).reason(reason.as_deref());
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            let place = advance(&transaction, entry.server_id).await?;
+            let place = advance(&transaction, &entry).await?;
             // As above: two that say how it ended come one after the other.
             let ended = of_terminal(server_id, terminal_id, action::TERMINAL_OPEN).filter(Column::Seq.gt(after));
             if ended.one(&transaction).await?.is_some() {

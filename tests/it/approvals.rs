@@ -1,6 +1,7 @@
 //! Signed commands that wait until enough people have signed them.
 
 mod real;
+mod refused;
 
 use actix_web::rt;
 use base64::Engine;

@@ -1,6 +1,7 @@
 //! `GET /audit`: each change has one entry, whatever its actor is, and only its owner reads it.
 
 mod bounds;
+mod orders;
 mod query;
 mod verify;
 

@@ -1,5 +1,6 @@
 //! Commands and terminals with the real agent's program.
 
+mod altered;
 mod breaks;
 mod hostile;
 mod live;

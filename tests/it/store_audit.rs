@@ -1,7 +1,7 @@
 //! The audit log in the store, below the API: what must hold on every database.
 
 use sea_orm::{ConnectionTrait, Database, DatabaseConnection};
-use serde_json::json;
+use serde_json::{Value, json};
 use signalbox::audit::chain::{Broken, Head, Verifier};
 use signalbox::audit::{Actor, Entry, Outcome, action};
 use signalbox::store::{ServerPatch, Store, Visibility};
@@ -66,6 +66,43 @@ async fn an_action_is_recorded_as_started_and_with_its_outcome() {
         assert_eq!(record.target, Some(job.to_string()));
         assert_eq!(record.detail, r#"{"command":"true"}"#);
     }
+    scene.verify().await.unwrap();
+}
+
+#[actix_web::test]
+async fn an_order_notes_what_its_server_asks_of_those_who_sign() {
+    let scene = Scene::set().await;
+    let owner_id = scene.owner().await;
+    let server = scene.store.create_server(new_server(owner_id, "web-1"), Actor::command_line()).await.unwrap();
+    let raw = scene.raw().await;
+    let signing = json!({ "name": "vault", "approvals": 2 });
+    let details = async |capabilities: Value, signing: &Value| {
+        let agent = json!({ "version": "1", "capabilities": capabilities, "signing": signing });
+        raw.execute_unprepared(&format!("UPDATE servers SET agent = '{agent}'")).await.unwrap();
+        let before = scene.store.audit_head().await.unwrap().seq;
+        let told = |action, outcome| Entry { action, ..entry() }.on_server(server.record.id).outcome(outcome);
+        let orders = [
+            told(action::COMMAND_RUN, Outcome::Started).detail(json!({ "command": "true" })),
+            told(action::TERMINAL_OPEN, Outcome::Started),
+            told(action::CONTAINER_STOP, Outcome::Started),
+            told(action::COMMAND_RUN, Outcome::Ok),
+        ];
+        for order in orders {
+            scene.store.record(order).await.unwrap();
+        }
+        let records = scene.store.audit_after(Some(before), 10).await.unwrap();
+        records.iter().map(|record| serde_json::from_str(&record.detail).unwrap()).collect::<Vec<Value>>()
+    };
+
+    let signed = details(json!(["commands", "commands_signed", "docker_signed"]), &signing).await;
+    let unnamed = details(json!(["terminal_signed"]), &Value::Null).await;
+    let open = details(json!(["commands", "terminal"]), &Value::Null).await;
+
+    let command = json!({ "command": "true" });
+    let asked = json!({ "signing": signing });
+    assert_eq!(signed, [json!({ "command": "true", "signing": signing }), json!({}), asked, json!({})]);
+    assert_eq!(unnamed, [command.clone(), json!({ "signing": {} }), json!({}), json!({})]);
+    assert_eq!(open, [command, json!({}), json!({}), json!({})]);
     scene.verify().await.unwrap();
 }
 

@@ -17,6 +17,7 @@ const ON_PURPOSE: &[(&str, &str, &str)] = &[
     ("alert_events", "user_id", "tells who it was"),
     ("alerts", "threshold_id", "an alert outlives its threshold"),
     ("approval_signatures", "user_id", "tells who it was"),
+    ("approvals", "batch_id", "what somebody asked for outlives its batch"),
     ("audit_log", "owner_id", "the audit log forgets nothing"),
     ("audit_log", "server_id", "the audit log forgets nothing"),
     ("audit_log", "user_id", "the audit log forgets nothing"),

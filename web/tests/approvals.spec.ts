@@ -157,6 +157,47 @@ test('of two pasted signatures, one that the service has taken is not sent again
   expect(sent).toBe(3);
 });
 
+test('what the agent refuses waits again, and runs with the signature that was missing', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const [ada, ben, eve] = [sshKey(site, 'ada'), sshKey(site, 'ben'), sshKey(site, 'eve')];
+  const server = await serverWith(site, account, site.unique('vault'), [ada.line, ben.line]);
+  const { id, payload } = await askForMore(site, account, server, ada);
+  const sign = (key: typeof ada) => {
+    const signature = { type: 'sshsig', signature: key.sign(payload) };
+    return site.call('POST', `/commands/approvals/${id}/signatures`, account.token, signature);
+  };
+  await sign(eve);
+
+  // The refusals stay where they are, and lead to what waits.
+  await page.goto(`/run/${id}`);
+  await expect(main(page)).toContainText(t.approvals.refusedFew());
+  await expectAccessible(page);
+  await main(page)
+    .getByRole('link', { name: t.approvals.waitsFor({ count: 1 }) })
+    .click();
+  await expect(page).toHaveURL(`/run/${id}?view=waiting`);
+  await expect(main(page)).toContainText(t.approvals.signedOf({ signed: 2, needed: 3 }));
+  await expect(main(page)).toContainText(t.approvals.refusedFew());
+  await expectAccessible(page);
+  await page.goto('/run?view=waiting');
+  await expect(list(page)).toContainText(t.approvals.refusedShort());
+  await list(page).getByRole('link', { name: 'echo $((40 + 2))' }).click();
+  await expect(page).toHaveURL(`/run/${id}?view=waiting`);
+
+  await sign(ben);
+
+  await expect(page.getByRole('row', { name: server.name })).toContainText('42');
+  await expect(page).not.toHaveURL(new RegExp(id));
+  const address = page.url();
+  await page.goto(`/run/${id}`);
+  await expect(main(page)).toContainText(t.approvals.ranAgain());
+  await main(page).getByRole('link', { name: t.approvals.show(), exact: true }).click();
+  await expect(page).toHaveURL(address);
+});
+
 test('ended ones that cannot be read are said, and read once when they can', async ({
   signedIn: page,
   account,

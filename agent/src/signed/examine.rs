@@ -158,7 +158,20 @@ fn rule(policy: &Policy, kind: Kind) -> (Rule, String) {
 }
 
 fn described(payload: &Payload) -> String {
-    let Payload { servers, kind, command, action, stdin_sha256, timeout_seconds, not_before, expires_at, .. } = payload;
+    // Names every field: a new one has to be described before this compiles.
+    let Payload {
+        v: _,
+        servers,
+        kind,
+        command,
+        action,
+        stdin_sha256,
+        timeout_seconds,
+        repeat,
+        not_before,
+        expires_at,
+        nonce: _,
+    } = payload;
     let what =
         command.as_ref().or(action.as_ref()).map(|what| format!(": {}", what.escape_debug())).unwrap_or_default();
     let mut text = format!("A {kind} for {}{what}\n", servers.join(", ").escape_debug());
@@ -168,7 +181,7 @@ fn described(payload: &Payload) -> String {
     if let Some(seconds) = timeout_seconds {
         _ = writeln!(text, "For at most {seconds} s.");
     }
-    if let Some(repeat) = &payload.repeat {
+    if let Some(repeat) = repeat {
         let (cron, time_zone) = (repeat.cron.escape_debug(), repeat.time_zone.escape_debug());
         _ = writeln!(
             text,

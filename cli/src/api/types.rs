@@ -116,6 +116,8 @@ pub struct Approval {
     pub username: String,
     pub needed: u32,
     pub missing: u32,
+    /// Why agents refused the signatures that there were, if it waits again.
+    pub refused_reason: Option<String>,
     pub signatures: Vec<ApprovalSignature>,
     pub expires_at: Timestamp,
     pub batch_id: Option<Uuid>,

@@ -63,7 +63,7 @@ enum Verb {
 const SHORT_ID: usize = 8;
 /// Of a command in a list.
 const COMMAND_COLUMNS: usize = 60;
-const WAITS: &str = "awaiting_approval";
+pub const WAITS: &str = "awaiting_approval";
 
 impl Approvals {
     pub async fn run(self, call: &Call) -> Result<(), Failure> {
@@ -133,8 +133,12 @@ async fn show(call: &Call, wanted: &str) -> Result<(), Failure> {
     }
     call.out.line(&format!("{} asks, and the command {}.", clean(&approval.username), approval.words()))?;
     if approval.status == WAITS {
-        for line in order_of(&approval)?.lines() {
+        let order = order_of(&approval)?;
+        for line in order.lines() {
             call.out.line(&line)?;
+        }
+        if let Err(refusal) = order.expect_single_command() {
+            output::complain(&refusal.to_string());
         }
     } else {
         // The service forgets the input with the wait, so what was signed cannot be checked.
@@ -184,7 +188,11 @@ impl Approval {
         match (self.status.as_str(), self.batch_id) {
             (WAITS, _) => {
                 let what = if self.missing == 1 { "signature" } else { "signatures" };
-                format!("waits for {} more {what}, until {}", self.missing, local(self.expires_at))
+                let waits = format!("waits for {} more {what}, until {}", self.missing, local(self.expires_at));
+                match &self.refused_reason {
+                    Some(reason) => format!("{waits}: the agents refused those that there are ({})", clean(reason)),
+                    None => waits,
+                }
             }
             (_, Some(id)) => format!("runs as the batch {id}, or has run"),
             (status, None) => format!("waits no more: it is {}", clean(status)),

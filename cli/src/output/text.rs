@@ -23,6 +23,39 @@ pub fn plain(text: &str) -> String {
     clean(&kept)
 }
 
+/// Text that somebody agrees to: [`clean`], and without characters that a terminal shows as a blank or not at all.
+pub fn visible(text: &str) -> String {
+    clean(text).chars().map(|character| if is_unseen(character) { '\u{fffd}' } else { character }).collect()
+}
+
+/// Blanks that are no space, and what Unicode calls default ignorable. Marks that join the letter before them are seen.
+fn is_unseen(character: char) -> bool {
+    matches!(
+        character,
+        '\u{a0}'
+            | '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{1680}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{2000}'..='\u{200f}'
+            | '\u{2028}'..='\u{202f}'
+            | '\u{205f}'..='\u{206f}'
+            | '\u{2800}'
+            | '\u{3000}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
 fn is_harmful(character: char) -> bool {
     let reverses = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     (character.is_control() && character != '\t') || reverses
@@ -107,6 +140,18 @@ mod tests {
     fn nothing_of_a_server_moves_the_cursor() {
         assert_eq!(clean("a\x1b[2Jb\r\n\tc\u{9b}d\u{202e}"), "a�[2Jb��\tc�d�");
         assert_eq!(clean("Größe 5 °C"), "Größe 5 °C");
+    }
+
+    #[test]
+    fn what_somebody_agrees_to_has_no_character_that_a_terminal_hides() {
+        let hidden =
+            ['\u{a0}', '\u{ad}', '\u{200b}', '\u{200e}', '\u{2028}', '\u{2060}', '\u{3000}', '\u{feff}', '\u{e0041}'];
+
+        for character in hidden {
+            assert_eq!(visible(&format!("rm{character}x")), "rm�x", "{character:?}");
+        }
+        assert_eq!(visible("a\x1b[2J\u{202e}"), "a�[2J�");
+        assert_eq!(visible("Größe e\u{301} 日本 \t|"), "Größe e\u{301} 日本 \t|");
     }
 
     #[test]

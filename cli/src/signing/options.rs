@@ -17,7 +17,7 @@ use super::{Key, key_file, ssh_agent};
 use crate::api::types::Server;
 use crate::commands::prompt;
 use crate::error::Failure;
-use crate::output::text::clean;
+use crate::output::text::visible;
 use crate::output::{self, time::parse_duration};
 
 /// From its begin to its end.
@@ -84,6 +84,7 @@ pub struct Keys {
 impl Keys {
     /// Shows what will be signed, and signs it with each key. Returns the signatures as the API takes them.
     pub async fn sign(&self, order: &Order, question: &str) -> Result<Vec<Value>, Failure> {
+        order.expect_single_command()?;
         let keys = open(&self.keys).await?;
         show(order, &keys);
         if !self.yes {
@@ -156,11 +157,11 @@ impl Signing {
             return Ok(vec![name.clone()]);
         }
         let names: Vec<String> = servers.servers.iter().map(name_of).collect();
-        match names.iter().find(|name| clean(name) != **name) {
+        match names.iter().find(|name| visible(name) != **name) {
             // Nobody could see what they sign.
             Some(name) => Err(Failure::usage(format!(
                 "the name {:?} cannot be shown as it is: sign for this server alone, with --as",
-                clean(name)
+                visible(name)
             ))),
             None => Ok(names),
         }

@@ -16,6 +16,7 @@ use super::order::{
     Concurrency, RUN, TimeoutSeconds, approvals_for, concurrency, expect_room, readable, refused, runnable, seconds,
     selection,
 };
+use super::out::ReasonOut;
 use crate::auth::access::{AccessError, Action};
 use crate::commands::RunError;
 use crate::commands::approvals::{ApprovalStatus, NewRequest, SignError};
@@ -82,7 +83,8 @@ pub struct ApprovalsQuery {
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
 
-/// `awaiting_approval` until enough people have signed; then `approved`, and the command runs as a batch with the same id.
+/// `awaiting_approval` until enough people have signed; then `approved`, and the command runs as the batch `batch_id`. If all agents
+/// that were asked refuse the signatures, it is `awaiting_approval` again.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(transparent)]
 pub struct ApprovalStatusOut(&'static str);
@@ -113,10 +115,13 @@ pub struct ApprovalSummaryOut {
     /// The user who asked, with the name at that time. The command runs with this user's rights.
     user_id: Id,
     username: String,
-    /// How many different people have to sign, as the agents said when it was asked. They alone decide.
+    /// How many signatures it needs: of as many different people as the agents said when it was asked. If agents have refused the
+    /// signatures that there were, one more than those. They alone decide.
     needed: i32,
     /// How many signatures are missing.
     missing: i32,
+    /// Why the agents refused the signatures that there were, if it waits again for that reason.
+    refused_reason: Option<ReasonOut>,
     signatures: Vec<ApprovalSignatureOut>,
     /// The command runs at this time at the earliest.
     not_before: TimeOut,
@@ -124,7 +129,7 @@ pub struct ApprovalSummaryOut {
     expires_at: TimeOut,
     created_at: TimeOut,
     ended_at: Option<TimeOut>,
-    /// The batch, once it runs: `GET /commands/batches/{id}`.
+    /// The batch, once it runs: `GET /commands/batches/{id}`. The first one has the id of the approval.
     batch_id: Option<Id>,
 }
 
@@ -167,12 +172,13 @@ impl ApprovalSummaryOut {
             username: row.username,
             needed: row.needed,
             missing: (row.needed - signed).max(0),
+            refused_reason: row.refused_reason.map(ReasonOut::of),
             signatures: signatures.into_iter().map(out).collect(),
             not_before: TimeOut(row.not_before.into()),
             expires_at: TimeOut(row.expires_at.into()),
             created_at: TimeOut(row.created_at.into()),
             ended_at: row.ended_at.map(|at| TimeOut(at.into())),
-            batch_id: (status == ApprovalStatus::Approved).then_some(Id(row.id)),
+            batch_id: (status == ApprovalStatus::Approved).then_some(Id(row.batch_id.unwrap_or(row.id))),
         }
     }
 }
@@ -181,6 +187,7 @@ impl ApprovalSummaryOut {
 ///
 /// For servers whose agents ask for more signatures than there are yet. The command waits until enough people have signed the
 /// same payload, and then runs once, as a batch; it expires with its payload. If there are enough signatures, it runs at once.
+/// If all agents that were asked refuse the signatures, because they are of too few people whom they know, it waits for more.
 /// An account has at most 50 commands that wait.
 #[api_v2_operation(tags(Commands), operation_id = "create_approval")]
 pub async fn create_approval(
@@ -321,7 +328,8 @@ async fn expect(state: &State, caller: &Caller, row: &Approval, action: Action) 
 async fn told(state: &State, row: Approval) -> Result<ApprovalOut, ApiError> {
     let signatures = state.store.approval_signatures(&[row.id]).await?;
     let servers = state.store.approval_servers(row.id).await?;
-    let (payload, stdin) = (BASE64_STANDARD.encode(&row.payload), row.stdin.clone());
+    let is_waiting = ApprovalStatus::of(&row.status) == ApprovalStatus::Waiting;
+    let (payload, stdin) = (BASE64_STANDARD.encode(&row.payload), row.stdin.clone().filter(|_| is_waiting));
     Ok(ApprovalOut {
         summary: ApprovalSummaryOut::of(row, signatures),
         servers: servers

@@ -47,11 +47,17 @@ pub struct CommandErrorOut {
 #[serde(transparent)]
 pub struct ReasonOut(String);
 
+impl ReasonOut {
+    pub fn of(reason: String) -> Self {
+        Self(reason)
+    }
+}
+
 described!(ReasonOut, json!({ "type": "string", "enum": Reason::ALL.map(Reason::name) }));
 
 impl CommandErrorOut {
     pub fn of(code: Option<String>, detail: Option<String>, reason: Option<String>) -> Option<Self> {
-        code.map(|code| Self { code, detail: detail.unwrap_or_default(), reason: reason.map(ReasonOut) })
+        code.map(|code| Self { code, detail: detail.unwrap_or_default(), reason: reason.map(ReasonOut::of) })
     }
 }
 

@@ -24,6 +24,7 @@ use super::reply::fault_of;
 use super::signed_in::{SignedOrder, checked_signing};
 use crate::audit::{Entry, Outcome};
 use crate::docker::{Containers, Verb, outcome_of};
+use crate::registry::CallError;
 use crate::state::State;
 
 /// The default number of lines of a log.
@@ -222,7 +223,9 @@ async fn act(
         let acted = containers.act(verb, ContainerParams { container_id, timeout_seconds, asker, signed }).await;
         let outcome = acted.as_ref().map_or_else(outcome_of, |_| Outcome::Ok);
         let name = acted.as_ref().ok().and_then(|acted| acted.name.clone()).or(known);
-        if let Err(error) = state.store.record(described(entry, name, None).outcome(outcome)).await {
+        let ended = described(entry, name, None).outcome(outcome);
+        let ended = ended.reason(acted.as_ref().err().and_then(CallError::reason));
+        if let Err(error) = state.store.record(ended).await {
             // The action has been done, and that is what the caller must know.
             tracing::error!(%error, "cannot record the outcome of an action on a container");
         }

@@ -18,6 +18,7 @@ use crate::audit::{Outcome, action};
 use crate::registry::terminal::{Holder, KEPT_BYTES, KeptRequest, TERMINAL_CREDIT, client_behind};
 use crate::registry::{CallError, StreamOver, StreamSink};
 use crate::shares::{Gate, Permit, Share};
+use crate::store::TerminalNote;
 
 /// Terminals of one agent that are open or have ended a moment ago: twice as many as an agent opens.
 const MAX_TERMINALS: usize = 8;
@@ -231,7 +232,7 @@ impl AgentSession {
             return self.close_terminal(terminal_id, ctx);
         }
         terminal.timer = Some(Self::end_later(terminal_id, self.services.timing.terminal_kept, ctx));
-        self.note_terminal(terminal_id, action::TERMINAL_DETACH, Outcome::Ok);
+        self.note_terminal(terminal_id, TerminalNote::new(action::TERMINAL_DETACH, Outcome::Ok));
     }
 
     fn end_later(terminal_id: Uuid, after: std::time::Duration, ctx: &mut Context) -> SpawnHandle {
@@ -245,7 +246,7 @@ impl AgentSession {
         terminal.timer.map(|timer| ctx.cancel_future(timer));
         if terminal.outcome.is_none() {
             self.send(&ServiceMessage::TerminalStop { stream_id: terminal_id }, ctx);
-            self.note_terminal(terminal_id, action::TERMINAL_OPEN, Outcome::Ok);
+            self.note_terminal(terminal_id, TerminalNote::new(action::TERMINAL_OPEN, Outcome::Ok));
         }
     }
 
@@ -289,6 +290,7 @@ impl AgentSession {
             Ok(_) => Outcome::Ok,
             Err(error) => Outcome::Failed(error.code().to_owned().into()),
         };
+        let reason = outcome.as_ref().err().and_then(CallError::reason).map(str::to_owned);
         if let Some(client) = terminal.client.take() {
             client.end(outcome.clone());
         }
@@ -298,7 +300,7 @@ impl AgentSession {
         } else {
             active.terminals.remove(&terminal_id);
         }
-        self.note_terminal(terminal_id, action::TERMINAL_OPEN, noted);
+        self.note_terminal(terminal_id, TerminalNote { action: action::TERMINAL_OPEN, outcome: noted, reason });
     }
 
     /// A message of a client about its terminal, as the agent takes it. `None` if there is nothing to send.
@@ -337,22 +339,22 @@ impl AgentSession {
     pub(super) fn note_ends(&self, (owner_id, server_id): (Uuid, Uuid), terminals: &Terminals) {
         for (terminal_id, _) in terminals.iter().filter(|(_, terminal)| terminal.outcome.is_none()) {
             let code = CallError::Disconnected.code().to_owned();
-            let what = (action::TERMINAL_OPEN, Outcome::Failed(code.into()));
-            self.write((owner_id, server_id), *terminal_id, what);
+            let note = TerminalNote::new(action::TERMINAL_OPEN, Outcome::Failed(code.into()));
+            self.write((owner_id, server_id), *terminal_id, note);
         }
     }
 
-    fn note_terminal(&self, terminal_id: Uuid, action: &'static str, outcome: Outcome) {
+    fn note_terminal(&self, terminal_id: Uuid, note: TerminalNote) {
         if let Phase::Active(active) = &self.phase {
-            self.write((active.owner_id, active.server_id), terminal_id, (action, outcome));
+            self.write((active.owner_id, active.server_id), terminal_id, note);
         }
     }
 
     /// Writes to the audit log, in a task that outlives the session.
-    fn write(&self, server: (Uuid, Uuid), terminal_id: Uuid, what: (&'static str, Outcome)) {
+    fn write(&self, server: (Uuid, Uuid), terminal_id: Uuid, note: TerminalNote) {
         let store = self.services.store.clone();
         tokio::spawn(async move {
-            if let Err(error) = store.note_terminal(server, terminal_id, what).await {
+            if let Err(error) = store.note_terminal(server, terminal_id, note).await {
                 tracing::error!(%error, "cannot record what became of a terminal");
             }
         });

@@ -7,9 +7,9 @@ use super::ByToken;
 /// The most bytes of an entry's detail.
 const MAX_DETAIL: usize = 2_048;
 
-/// The fields that are never cut, because their own bounds hold for them: what people signed proves something only as a whole, and
-/// other instances end the batches of a deleted account by their ids.
-const WHOLE: [&str; 2] = ["signed", "batches"];
+/// The fields that are never cut, because their own bounds hold for them: what people signed, and what a server is called by those
+/// who sign, prove something only as a whole, and other instances end the batches of a deleted account by their ids.
+const WHOLE: [&str; 3] = ["signed", "signing", "batches"];
 
 /// The field with the token that a program used.
 const TOKEN: &str = "token";
@@ -67,10 +67,11 @@ mod tests {
     #[test]
     fn what_was_signed_is_never_cut() {
         let signed = json!({ "payload": "x".repeat(100_000), "signatures": [{ "type": "sshsig", "signature": "y" }] });
-        let detail = text(json!({ "command": "z".repeat(32_768), "signed": signed }), None);
+        let signing = json!({ "name": "w".repeat(256), "approvals": 2 });
+        let detail = text(json!({ "command": "z".repeat(32_768), "signed": signed, "signing": signing }), None);
 
         let parsed: Value = serde_json::from_str(&detail).unwrap();
-        assert_eq!(parsed["signed"], signed);
+        assert_eq!((&parsed["signed"], &parsed["signing"]), (&signed, &signing));
         assert!(parsed["command"].as_str().unwrap().len() < MAX_DETAIL);
     }
 

@@ -6,6 +6,7 @@
 
 pub mod chain;
 mod detail;
+mod orders;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -111,6 +112,8 @@ pub mod action {
     pub const APPROVAL_SIGN: &str = "approval.sign";
     /// A command has all its signatures, and is about to run.
     pub const APPROVAL_RUN: &str = "approval.run";
+    /// Agents refused the signatures of a command, which waits for more.
+    pub const APPROVAL_REOPEN: &str = "approval.reopen";
     /// A command did not get all its signatures in time.
     pub const APPROVAL_EXPIRE: &str = "approval.expire";
     /// Somebody withdrew a command that waits.

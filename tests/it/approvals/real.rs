@@ -45,8 +45,30 @@ impl Real {
         self.site.post("/commands/approvals").json(body).expect(201).await
     }
 
-    async fn result(&self, approval: &Value) -> Value {
-        let path = format!("/commands/batches/{}", text_of(&approval["id"]));
+    async fn sign(&self, approval: &Value, name: &str, payload: &[u8]) {
+        let signature = self.signers.signature(name, payload);
+        self.site.post(format!("{}/signatures", path(approval))).json(signature).expect(200).await;
+    }
+
+    /// Waits until it has become a batch. Returns which.
+    async fn batch(&self, approval: &Value) -> Value {
+        eventually("it is a batch", async || {
+            Some(self.site.read(&path(approval)).await["batch_id"].take()).filter(Value::is_string)
+        })
+        .await
+    }
+
+    /// Waits until the agent has refused its signatures, and it waits again.
+    async fn until_refused(&self, approval: &Value) -> Value {
+        eventually("it waits again", async || {
+            let now = self.site.read(&path(approval)).await;
+            (now["status"] == "awaiting_approval" && now["refused_reason"].is_string()).then_some(now)
+        })
+        .await
+    }
+
+    async fn result(&self, batch_id: &Value) -> Value {
+        let path = format!("/commands/batches/{}", text_of(batch_id));
         let ended = eventually("the batch ends", async || {
             Some(self.site.read(&path).await).filter(|batch| batch["finished_at"].is_string())
         });
@@ -73,31 +95,85 @@ async fn the_real_agent_says_what_it_asks_for_and_decides_itself() {
     assert_eq!(refused["reason"], "not_enough_approvals");
 
     let waiting = real.ask(&payload, "ada").await;
-    let sign = async |approval: &Value, name: &str, payload: &[u8]| {
-        let signature = real.signers.signature(name, payload);
-        real.site.post(format!("{}/signatures", path(approval))).json(signature).expect(200).await
-    };
-    assert_eq!(sign(&waiting, "ben", &payload).await["status"], "approved");
-    let done = real.result(&waiting).await;
+    real.sign(&waiting, "ben", &payload).await;
+    let done = real.result(&waiting["id"]).await;
     assert_eq!((&done["status"], &done["preview"]), (&json!("succeeded"), &json!("done\n")), "{done}");
-
-    // The service counts a stranger's signature; the agent does not.
-    let payload = real.signers.payload("echo done", LONG, &json!({}));
-    let waiting = real.ask(&payload, "ada").await;
-    assert_eq!(sign(&waiting, "eve", &payload).await["status"], "approved");
-    let refused = real.result(&waiting).await;
-    assert_eq!(
-        (&refused["status"], &refused["error"]["code"]),
-        (&json!("failed"), &json!("agent_refused")),
-        "{refused}"
-    );
-    // The refusal used nothing up: the same payload can be asked for again.
-    let again = real.ask(&payload, "ada").await;
-    assert_eq!(sign(&again, "cleo", &payload).await["status"], "approved");
-    assert_eq!(real.result(&again).await["status"], "succeeded");
-    // What has run does not run again, however many sign it.
+    // What has run does not run again, however many sign it, and waits for nobody.
     let replayed = real.ask(&payload, "ada").await;
-    sign(&replayed, "ben", &payload).await;
-    let refused = real.result(&replayed).await;
+    real.sign(&replayed, "cleo", &payload).await;
+    let refused = real.result(&replayed["id"]).await;
     assert_eq!((&refused["status"], &refused["preview"]), (&json!("failed"), &json!("")), "{refused}");
+    assert_eq!(refused["error"]["reason"], "replayed");
+    let replayed = real.site.read(&path(&replayed)).await;
+    assert_eq!((&replayed["status"], &replayed["refused_reason"]), (&json!("approved"), &Value::Null), "{replayed}");
+}
+
+#[actix_web::test]
+async fn signatures_that_the_agent_does_not_count_let_a_command_wait_for_the_right_one() {
+    let real = Real::start().await;
+    let payload = real.signers.payload("echo done", LONG, &json!({}));
+
+    // Nobody whom the agent knows: a stranger, and her other key.
+    let waiting = real.ask(&payload, "eve").await;
+    real.sign(&waiting, "eve-again", &payload).await;
+    let refused = real.until_refused(&waiting).await;
+    let first = &waiting["id"];
+    assert_eq!(
+        (&refused["refused_reason"], &refused["needed"], &refused["missing"], &refused["batch_id"]),
+        (&json!("unknown_signer"), &json!(3), &json!(1), &Value::Null)
+    );
+    assert_eq!(refused["ended_at"], Value::Null, "{refused}");
+    assert_eq!(refused["signatures"].as_array().unwrap().len(), 2, "{refused}");
+    assert_eq!(real.result(first).await["error"]["reason"], "unknown_signer");
+
+    // One of two.
+    real.sign(&waiting, "ada", &payload).await;
+    let second = eventually("the agent has refused again", async || {
+        let now = real.site.read(&path(&waiting)).await;
+        (now["refused_reason"] == "not_enough_approvals").then_some(now)
+    });
+    let second = second.await;
+    assert_eq!((&second["status"], &second["needed"]), (&json!("awaiting_approval"), &json!(4)), "{second}");
+
+    // And two of two: the agent leaves the others out.
+    real.sign(&waiting, "ben", &payload).await;
+    let third = real.batch(&waiting).await;
+    let done = real.result(&third).await;
+    assert_eq!((&done["status"], &done["preview"]), (&json!("succeeded"), &json!("done\n")), "{done}");
+    let approved = real.site.read(&path(&waiting)).await;
+    assert_eq!((&approved["status"], &approved["refused_reason"]), (&json!("approved"), &Value::Null), "{approved}");
+    assert!(third != *first, "each batch stays as it is");
+    let log = real.site.read("/audit?limit=500&action=approval.").await;
+    let told: Vec<String> = log.as_array().unwrap().iter().rev().map(|entry| text_of(&entry["action"])).collect();
+    let verbs: Vec<&str> = told.iter().map(|action| action.trim_start_matches("approval.")).collect();
+    assert_eq!(verbs, ["create", "sign", "run", "reopen", "sign", "run", "reopen", "sign", "run"]);
+}
+
+#[actix_web::test]
+async fn a_command_that_waits_again_has_its_input_and_can_be_withdrawn() {
+    let real = Real::start().await;
+    let hash = "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb";
+    let payload = real.signers.payload("tr a b", LONG, &json!({ "stdin_sha256": hash }));
+    let ask = async || {
+        let body = json!({
+            "server_ids": [real.site.server_id], "command": "tr a b", "stdin": "a",
+            "signed": real.signers.signed(&["ada"], &payload),
+        });
+        real.site.post("/commands/approvals").json(body).expect(201).await
+    };
+
+    let waiting = ask().await;
+    real.sign(&waiting, "eve", &payload).await;
+    let refused = real.until_refused(&waiting).await;
+    assert_eq!(refused["stdin"], "a", "{refused}");
+    real.site.service.client.delete(path(&waiting)).bearer(&real.site.owner.token).expect(200).await;
+    assert_eq!(real.site.read(&path(&waiting)).await["stdin"], Value::Null);
+
+    let waiting = ask().await;
+    real.sign(&waiting, "eve", &payload).await;
+    real.until_refused(&waiting).await;
+    real.sign(&waiting, "ben", &payload).await;
+    let done = real.result(&real.batch(&waiting).await).await;
+    assert_eq!((&done["status"], &done["preview"]), (&json!("succeeded"), &json!("b")), "{done}");
+    assert_eq!(real.site.read(&path(&waiting)).await["stdin"], Value::Null, "it may be a secret");
 }

@@ -1,10 +1,11 @@
 //! `signalbox audit verify` while the service runs.
 
-use sea_orm::{ConnectionTrait, Database};
+use sea_orm::ConnectionTrait;
 use serde_json::Value;
 
 use super::last;
 use crate::support::command_line::{Outcome, run, signalbox};
+use crate::support::rows::writable_audit_log;
 use crate::support::storage::direct;
 use crate::support::{Account, TestService, text_of};
 
@@ -26,16 +27,8 @@ async fn scene() -> (TestService, Account, Value) {
 }
 
 async fn tamper(service: &TestService, statement: &str) {
-    let url = direct(&service.state.config.database_url());
-    let connection = Database::connect(&url).await.unwrap();
-    let triggers: &[&str] = if url.starts_with("sqlite:") {
-        &["DROP TRIGGER audit_log_no_update", "DROP TRIGGER audit_log_no_delete"]
-    } else {
-        &["DROP TRIGGER audit_log_append_only ON audit_log"]
-    };
-    for sql in triggers.iter().copied().chain([statement]) {
-        connection.execute_unprepared(sql).await.unwrap();
-    }
+    let connection = writable_audit_log(&direct(&service.state.config.database_url())).await;
+    connection.execute_unprepared(statement).await.unwrap();
     connection.close().await.unwrap();
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use signalbox::audit::{Outcome, action};
+use signalbox::store::TerminalNote;
 
 use super::Scene;
 use crate::support::dashboard::{Dashboard, Pass};
@@ -138,11 +139,13 @@ async fn reports_of_the_end_that_come_at_once_make_one_entry_and_nothing_follows
     let (store, server) = (&scene.site.service.state.store, (scene.site.owner.id, scene.site.server_id));
 
     let ends = [Outcome::Ok, Outcome::Failed("agent_timeout".into()), Outcome::Ok, Outcome::Failed("busy".into())];
-    let ends = ends.into_iter().map(|end| store.note_terminal(server, terminal_id, (action::TERMINAL_OPEN, end)));
+    let note = |end| store.note_terminal(server, terminal_id, TerminalNote::new(action::TERMINAL_OPEN, end));
+    let ends = ends.into_iter().map(note);
     for written in futures_util::future::join_all(ends).await {
         written.unwrap();
     }
-    store.note_terminal(server, terminal_id, (action::TERMINAL_DETACH, Outcome::Ok)).await.unwrap();
+    let detached = TerminalNote::new(action::TERMINAL_DETACH, Outcome::Ok);
+    store.note_terminal(server, terminal_id, detached).await.unwrap();
 
     let told = scene.told().await;
     assert_eq!(told.len(), 2, "{told:?}");

@@ -14,19 +14,20 @@ use super::Scene;
 use crate::support::command_line::{Outcome, run, signalbox};
 use crate::support::commands::answered;
 use crate::support::dashboard::{Dashboard, Pass};
+use crate::support::eventually;
 use crate::support::keygen::{self, Keygen};
 use crate::support::rest::Answer;
 use crate::support::storage::direct;
 
 /// A server that asks for signatures of everything, and its signers.
-struct Signed {
-    scene: Scene,
+pub(super) struct Signed {
+    pub scene: Scene,
     keygen: Keygen,
     files: TempDir,
 }
 
 impl Signed {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let (files, keygen) = (TempDir::new().unwrap(), Keygen::new());
         // The agent is another user, who may read the owner's files.
         fs::set_permissions(&files, Permissions::from_mode(0o755)).unwrap();
@@ -38,14 +39,14 @@ impl Signed {
         let signers = write("allowed_signers", format!("ada@example.org {}\n", keygen.generate("ada", "ed25519", "")));
         write("others", format!("eve@example.org {}\n", keygen.generate("eve", "ed25519", "")));
         let policy = format!(
-            "commands = \"signed\"\nterminal = \"signed\"\ndocker = \"signed\"\nname = \"web-1\"\nsigners = \"{signers}\"\n"
+            "commands = \"signed\"\nterminal = \"signed\"\ndocker = \"signed\"\nname = \"web-1\"\nsigners = \"{signers}\"\nallow = [\"echo allowed\"]\n"
         );
         let policy = write("policy.toml", policy);
         let scene = Scene::with_flags(&["--policy", &policy]).await;
         Self { scene, keygen, files }
     }
 
-    fn signed(&self, key: &str, fields: &Value) -> Value {
+    pub fn signed(&self, key: &str, fields: &Value) -> Value {
         let now = Timestamp::now();
         let mut payload = json!({
             "v": 1, "servers": ["web-1"], "timeout_seconds": 60, "nonce": Uuid::now_v7().simple().to_string(),
@@ -62,20 +63,37 @@ impl Signed {
         })
     }
 
-    async fn run(&self, signed: &Value) -> Answer {
+    pub async fn run(&self, signed: &Value) -> Answer {
         let body = json!({ "command": "echo done", "signed": signed });
         answered(self.scene.site.run_body("", body)).await
     }
 
-    async fn verify(&self, signers: &str) -> Outcome {
+    pub async fn open_terminal(&self, signed: Option<&Value>) -> Dashboard {
+        let site = &self.scene.site;
+        let signed = signed.map(|signed| format!("?signed={}", BASE64_URL_SAFE_NO_PAD.encode(signed.to_string())));
+        let path = format!("/api/v1/ws/terminal/{}{}", site.server_id, signed.unwrap_or_default());
+        Dashboard::open(site.service.address, &path, Pass::Subprotocol(&site.owner.token), &[]).await.unwrap()
+    }
+
+    /// Asks for the restart of the container `web`.
+    pub async fn restart(&self, body: Value) -> Answer {
+        let site = &self.scene.site;
+        site.post(format!("/docker/{}/containers/web/restart", site.server_id)).json(body).send().await
+    }
+
+    pub async fn verify(&self, signers: &str) -> Outcome {
+        self.verify_with(signers, &[]).await
+    }
+
+    async fn verify_with(&self, signers: &str, flags: &[&str]) -> Outcome {
         let mut command = signalbox(&["audit", "verify", "--signatures"]);
-        command.arg(self.files.path().join(signers));
+        command.arg(self.files.path().join(signers)).args(flags);
         command.env("SIGNALBOX_DATABASE_URL", direct(&self.scene.site.service.state.config.database_url()));
         run(command).await
     }
 }
 
-fn echo() -> Value {
+pub(super) fn echo() -> Value {
     json!({ "kind": "command", "command": "echo done" })
 }
 
@@ -104,14 +122,47 @@ async fn a_signed_command_runs_once_and_the_audit_log_proves_who_ordered_it() {
     let log = host.scene.site.read("/audit?limit=500").await;
     let kept = log.as_array().unwrap().iter().filter(|entry| entry["detail"]["signed"] == signed).count();
     assert_eq!(kept, 2, "{log}");
-    let proof = host.verify("allowed_signers").await;
-    assert_eq!(proof.code, Some(1), "the orders of a stranger are in the log, too: {proof:?}");
-    let of = |words: &str| proof.stdout.lines().filter(|line| line.contains(words)).count();
-    assert_eq!(of("command.run on web-1: echo done: signed by ada@example.org"), 3, "{proof:?}");
-    assert_eq!(of("FORGED OR ALTERED: no signature is by a known signer"), 1, "{proof:?}");
-    assert_eq!(of(": not signed"), 1, "{proof:?}");
+    // A command that was waited for may be answered before its end is written.
+    let proof = eventually("all ends are in the log", async || {
+        let proof = host.verify("allowed_signers").await;
+        (proof.stdout.matches(": refused by the agent (").count() == 4).then_some(proof)
+    });
+    let proof = proof.await;
+    assert_eq!(proof.code, Some(0), "what the agent refused is no forgery: {proof:?}");
+    let said: Vec<&str> =
+        proof.stdout.lines().filter_map(|line| line.split_once(" on web-1: echo done: ")).map(|it| it.1).collect();
+    assert_eq!(
+        said,
+        [
+            "not signed: refused by the agent (not_signed)",
+            "no signature is by a known signer: refused by the agent (unknown_signer)",
+            "signed by ada@example.org for web-2: refused by the agent (wrong_server)",
+            "signed by ada@example.org for web-1",
+            "signed by ada@example.org for web-1: refused by the agent (replayed)",
+        ],
+        "{proof:?}"
+    );
     let other = host.verify("others").await;
-    assert_eq!((other.code, other.stdout.matches("FORGED").count()), (Some(1), 3), "{other:?}");
+    assert_eq!((other.code, other.stdout.matches("FORGED").count()), (Some(1), 1), "{other:?}");
+    assert!(
+        other.stdout.contains("on web-1: echo done: FORGED OR ALTERED: no signature is by a known signer\n"),
+        "{other:?}"
+    );
+}
+
+#[actix_web::test]
+async fn a_command_that_the_agent_allows_without_a_signature_is_named_to_the_check() {
+    let host = Signed::start().await;
+
+    let done = answered(host.scene.site.run("echo allowed")).await;
+
+    assert_eq!(done.status, 200, "{done}");
+    let unnamed = host.verify("allowed_signers").await;
+    let named = host.verify_with("allowed_signers", &["--allow", "echo allowed"]).await;
+    assert_eq!(unnamed.code, Some(1), "{unnamed:?}");
+    assert!(unnamed.stdout.contains("echo allowed: NOT SIGNED, and the server asks for signatures\n"), "{unnamed:?}");
+    assert!(named.printed().contains("echo allowed: not signed, as the server allows\n"), "{named:?}");
+    host.verify_with("allowed_signers", &["--allow", "*"]).await.assert_refused("allow: `*` would run any program");
 }
 
 #[actix_web::test]
@@ -123,7 +174,7 @@ async fn a_batch_is_signed_once() {
     let batch = site.post("/commands").json(body).expect(201).await;
 
     let path = format!("/commands/batches/{}", batch["id"].as_str().unwrap());
-    let ended = crate::support::eventually("the batch ends", async || {
+    let ended = eventually("the batch ends", async || {
         let batch = site.read(&path).await;
         (!batch["finished_at"].is_null()).then_some(batch)
     });
@@ -131,40 +182,44 @@ async fn a_batch_is_signed_once() {
     assert_eq!(ended["counts"]["succeeded"], json!(1), "{ended}");
     let proof = host.verify("allowed_signers").await;
     assert_eq!(proof.code, Some(0), "{proof:?}");
-    assert!(proof.stdout.contains("echo done: signed by ada@example.org"), "{proof:?}");
+    assert!(proof.stdout.contains("echo done: signed by ada@example.org for web-1\n"), "{proof:?}");
 }
 
 #[actix_web::test]
 async fn a_terminal_and_a_container_take_signatures_of_their_own() {
     let host = Signed::start().await;
-    let site = &host.scene.site;
     let terminal = host.signed("ada", &json!({ "kind": "terminal" }));
-    let open = async |signed: Option<&Value>| {
-        let signed = signed.map(|signed| format!("?signed={}", BASE64_URL_SAFE_NO_PAD.encode(signed.to_string())));
-        let path = format!("/api/v1/ws/terminal/{}{}", site.server_id, signed.unwrap_or_default());
-        Dashboard::open(site.service.address, &path, Pass::Subprotocol(&site.owner.token), &[]).await.unwrap()
-    };
 
-    let mut browser = open(Some(&terminal)).await;
+    let mut browser = host.open_terminal(Some(&terminal)).await;
     browser.send(json!({ "type": "input", "data": { "data": "echo o''k\n" } })).await;
     let mut shown = String::new();
     while !shown.contains("ok") {
         shown.push_str(browser.expect("output").await["data"].as_str().unwrap());
     }
     for signed in [None, Some(&terminal)] {
-        let error = open(signed).await.expect("error").await;
+        let error = host.open_terminal(signed).await.expect("error").await;
         assert_eq!(error["code"], json!("agent_refused"), "{error}");
     }
 
-    let path = format!("/docker/{}/containers/web/restart", site.server_id);
     let restart = json!({ "kind": "container", "action": "restart web", "timeout_seconds": null });
-    let act = async |body: Value| site.post(&path).json(body).send().await;
-    assert_refused(&act(json!({})).await, "not_signed");
-    assert_refused(&act(json!({ "signed": terminal })).await, "not_signed");
+    assert_refused(&host.restart(json!({})).await, "not_signed");
+    assert_refused(&host.restart(json!({ "signed": terminal })).await, "not_signed");
     // The agent permits it. That there is no such container is the engine's answer, if there is an engine.
-    let permitted = act(json!({ "signed": host.signed("ada", &restart) })).await;
+    let permitted = host.restart(json!({ "signed": host.signed("ada", &restart) })).await;
     let body: Value = permitted.json();
     assert_ne!(body["code"], json!("agent_refused"), "{body}");
+
+    let proof = eventually("the refusals are in the log", async || {
+        let proof = host.verify("allowed_signers").await;
+        (proof.stdout.matches(": refused by the agent (").count() == 4).then_some(proof)
+    });
+    let proof = proof.await;
+    let of = |words: &str| proof.stdout.lines().filter(|line| line.ends_with(words)).count();
+    assert_eq!(proof.code, Some(0), "{proof:?}");
+    assert_eq!(of(": not signed: refused by the agent (not_signed)"), 2, "{proof:?}");
+    assert_eq!(of(": signed by ada@example.org for web-1: refused by the agent (replayed)"), 1, "{proof:?}");
+    assert_eq!(of(": another kind of thing was signed: refused by the agent (not_signed)"), 1, "{proof:?}");
+    assert_eq!(of(": signed by ada@example.org for web-1"), 2, "{proof:?}");
 }
 
 #[actix_web::test]

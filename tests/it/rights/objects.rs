@@ -147,6 +147,8 @@ impl Scene {
             expires_at: now.plus_millis(3_600_000).into(),
             created_at: now.into(),
             ended_at: None,
+            batch_id: None,
+            refused_reason: None,
         };
         let new = NewApproval { approval, servers: vec![self.server_id], signatures: Vec::new() };
         let entry = Entry::new(action::APPROVAL_CREATE, self.owner.id, Actor::command_line());

@@ -150,6 +150,13 @@ impl FakeAgent {
         self.expect_result_ack(command_id).await;
     }
 
+    /// Does not run a command, for the sake of its signatures.
+    pub async fn refuse_signatures(&mut self, command_id: Uuid, reason: &str) {
+        let error = RequestError::new("agent_refused", "the signatures do not suffice");
+        let error = RequestError { reason: Some(reason.to_owned()), ..error };
+        self.send(&AgentMessage::Response(Response::new(command_id, Err(error)))).await;
+    }
+
     /// Does not run a command.
     pub async fn refuse(&mut self, command_id: Uuid, code: &str, detail: &str) {
         let refusal = Response::new(command_id, Err(RequestError::new(code, detail)));

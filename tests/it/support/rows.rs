@@ -1,5 +1,6 @@
 //! Rows as a service would write them, for tests below its API.
 
+use sea_orm::{ConnectionTrait, Database, DatabaseConnection};
 use signalbox::audit::Actor;
 use signalbox::store::{Alert, NewServer, NewUser, Registration, Store};
 use signalbox_protocol::Timestamp;
@@ -68,4 +69,18 @@ pub fn alert(owner_id: Uuid, server_id: Uuid, threshold_id: Uuid) -> Alert {
         threshold_revision: 0,
         rearmed_at: None,
     }
+}
+
+/// The database, after somebody removed what keeps the audit log as it is.
+pub async fn writable_audit_log(url: &str) -> DatabaseConnection {
+    let connection = Database::connect(url).await.unwrap();
+    let triggers: &[&str] = if url.starts_with("sqlite:") {
+        &["DROP TRIGGER audit_log_no_update", "DROP TRIGGER audit_log_no_delete"]
+    } else {
+        &["DROP TRIGGER audit_log_append_only ON audit_log"]
+    };
+    for sql in triggers {
+        connection.execute_unprepared(sql).await.unwrap();
+    }
+    connection
 }

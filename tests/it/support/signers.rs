@@ -18,12 +18,14 @@ pub struct Signers {
 }
 
 impl Signers {
-    /// Ada, Ben and Cleo; and Eve, whom no server knows.
+    /// Ada, Ben and Cleo; and Eve, with two keys, whom no server knows.
     pub fn new() -> Self {
         let keygen = Keygen::new();
         let line = |name: &str| format!("{name}@example.org {}\n", keygen.generate(name, "ed25519", ""));
         let lines = ["ada", "ben", "cleo"].map(line).concat();
-        keygen.generate("eve", "ed25519", "");
+        for name in ["eve", "eve-again"] {
+            keygen.generate(name, "ed25519", "");
+        }
         Self { keygen, lines }
     }
 

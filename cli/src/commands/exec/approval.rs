@@ -10,8 +10,9 @@ use super::batch::{self, Choice};
 use crate::api::parsed;
 use crate::api::types::{Approval, Server};
 use crate::commands::Call;
-use crate::commands::approvals::short;
+use crate::commands::approvals::{WAITS, short};
 use crate::error::Failure;
+use crate::output;
 use crate::signing::options::Servers;
 
 /// On one server.
@@ -43,7 +44,15 @@ async fn ask(
     if let Some(id) = approval.batch_id {
         // There were enough signatures.
         let started = call.api.get(&format!("/commands/batches/{id}"), &[]).await?;
-        return batch::verdict(&batch::follow(call, started).await?);
+        let verdict = batch::verdict(&batch::follow(call, started).await?);
+        if verdict.is_err() {
+            // For the service there were; the agents may know better.
+            let now: Approval = parsed(call.api.get(&format!("/commands/approvals/{}", approval.id), &[]).await?)?;
+            if now.status == WAITS {
+                output::complain(&format!("the command {}", now.words()));
+            }
+        }
+        return verdict;
     }
     let how = format!("signalboxctl approvals sign {} --sign KEYFILE", short(approval.id));
     call.out.done(&format!("The command {}. Others sign with:\n  {how}", approval.words()), &value)

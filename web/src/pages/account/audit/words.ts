@@ -144,6 +144,7 @@ const APPROVAL: Record<string, () => string> = {
   create: m.askedForSignatures,
   sign: m.signedWaiting,
   run: m.startedSigned,
+  reopen: m.reopenedWaiting,
   expire: m.expiredWaiting,
   withdraw: m.withdrewWaiting,
 };

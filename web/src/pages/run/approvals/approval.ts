@@ -6,6 +6,9 @@ import { Polled } from '../../../ui/polled.svelte';
 
 const LOOK_MS = 3_000;
 
+/** What has begun to run may wait again: where the agents refuse its signatures, they mostly do at once. */
+const SETTLED_MS = 60_000;
+
 const at = (id: string) => ({ params: { path: { id } } });
 
 export const readApproval = (id: string): Promise<Approval> => take(api.GET('/api/v1/commands/approvals/{id}', at(id)));
@@ -13,7 +16,10 @@ export const readApproval = (id: string): Promise<Approval> => take(api.GET('/ap
 export function polledApproval(id: string): Polled<Approval> {
   return new Polled(
     () => readApproval(id),
-    ({ status }) => (status === 'awaiting_approval' ? LOOK_MS : null),
+    ({ status, ended_at }) => {
+      const hasBegun = status === 'approved' && Date.now() < Date.parse(ended_at ?? '') + SETTLED_MS;
+      return status === 'awaiting_approval' || hasBegun ? LOOK_MS : null;
+    },
   );
 }
 

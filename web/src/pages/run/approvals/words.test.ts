@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { expect, it } from 'vitest';
 import { hasSigned } from '../../../live/waiting.svelte';
-import { signerWords, someOf, statusAt } from './words';
+import { refusedWords, signerWords, someOf, statusAt } from './words';
 
 it('what waits has expired when its time has come, also before the service says so', () => {
   const waits = { status: 'awaiting_approval', expires_at: '2026-11-26T10:00:00Z' } as const;
@@ -25,6 +25,11 @@ it('somebody has signed by name, or with a passkey of the account', () => {
 it('signers have the fingerprint of their SSH key, or a passkey', () => {
   expect(signerWords('SHA256:abc')).toBe('SSH key SHA256:abc');
   expect(signerWords('passkey of 019a')).toBe('with a passkey');
+});
+
+it('what agents refused says who has to sign', () => {
+  expect(refusedWords('unknown_signer')).toContain('know none of these signers');
+  expect(refusedWords('not_enough_approvals')).toContain('One more person has to sign');
 });
 
 it('a single name is shown and not counted', () => {

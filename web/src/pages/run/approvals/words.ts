@@ -24,6 +24,11 @@ export function signerWords(signer: string): string {
   return PASSKEY_OF.test(signer) ? m.aPasskey() : m.withKey({ fingerprint: signer });
 }
 
+/** Why agents refused the signatures that there were, and what helps. */
+export function refusedWords(reason: NonNullable<ApprovalSummary['refused_reason']>): string {
+  return reason === 'unknown_signer' ? m.refusedStrangers() : m.refusedFew();
+}
+
 /** More names are counted. */
 const MOST_NAMES = 4;
 

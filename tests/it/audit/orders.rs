@@ -1,0 +1,286 @@
+//! `signalbox audit verify --signatures`: what it says of orders in the log, entry by entry.
+
+use serde_json::{Value, json};
+use signalbox::admin::signatures::{Report, Review};
+use signalbox::audit::chain::{BEGINNING, Record};
+use signalbox::audit::{Actor, Entry, Outcome, action};
+use signalbox_agent::signed::Allowed;
+use signalbox_protocol::Timestamp;
+use signalbox_signing::Signers;
+use uuid::Uuid;
+
+use crate::support::keygen::{self, Keygen};
+
+const ALLOWED: [&str; 1] = ["systemctl restart *"];
+
+/// A log of orders for `web-1`, and Ada and Ben, whose signatures count.
+struct Log {
+    keygen: Keygen,
+    signers: Signers,
+    server_id: Uuid,
+    at: Timestamp,
+    records: Vec<Record>,
+}
+
+impl Log {
+    fn new() -> Self {
+        let keygen = Keygen::new();
+        let lines = ["ada", "ben"].map(|name| format!("{name} {}\n", keygen.generate(name, "ed25519", "")));
+        keygen.generate("eve", "ed25519", "");
+        let signers = Signers::parse(&lines.concat()).unwrap();
+        let at = Timestamp::parse("2026-11-26T10:01:00Z").unwrap();
+        Self { keygen, signers, server_id: Uuid::now_v7(), at, records: Vec::new() }
+    }
+
+    /// A payload of `echo done` for `web-1` that holds for ten minutes, with other fields.
+    fn signed(&self, people: &[&str], fields: &Value) -> Value {
+        let mut payload = json!({
+            "v": 1, "servers": ["web-1"], "kind": "command", "command": "echo done", "timeout_seconds": 60,
+            "not_before": "2026-11-26T10:00:00Z", "expires_at": "2026-11-26T10:10:00Z",
+            "nonce": Uuid::now_v7().simple().to_string(),
+        });
+        for (name, value) in fields.as_object().unwrap() {
+            payload[name] = value.clone();
+        }
+        payload.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+        let bytes = payload.to_string().into_bytes();
+        let signatures: Vec<Value> = people
+            .iter()
+            .map(
+                |name| json!({ "type": "sshsig", "signature": self.keygen.sign(name, "signalbox-command-v1", &bytes) }),
+            )
+            .collect();
+        json!({ "payload": keygen::base64(&bytes), "signatures": signatures })
+    }
+
+    fn add(&mut self, action: &'static str, target: &str, outcome: Outcome, detail: Value) {
+        let entry = Entry::new(action, Uuid::nil(), Actor::claiming("ada", ""))
+            .on_server_named(self.server_id, "web-1")
+            .target(target)
+            .outcome(outcome)
+            .detail(detail);
+        let seq = i64::try_from(self.records.len()).unwrap() + 1;
+        let previous = self.records.last().map_or(BEGINNING.to_vec(), |record| record.hash.clone());
+        self.records.push(entry.into_record(seq, self.at, None, &previous));
+    }
+
+    /// A command and how it ended.
+    fn command(&mut self, detail: Value, outcome: Outcome, ended: Value) {
+        let target = Uuid::now_v7().to_string();
+        self.add(action::COMMAND_RUN, &target, Outcome::Started, detail);
+        self.add(action::COMMAND_RUN, &target, outcome, ended);
+    }
+
+    fn report(&self) -> Report {
+        let allowed = Allowed::parse(&ALLOWED.map(str::to_owned)).unwrap();
+        let mut review = Review::new(&self.signers, &allowed);
+        self.records.iter().for_each(|record| review.take(record));
+        review.finish()
+    }
+
+    /// What is said of each order, without who gave it.
+    #[track_caller]
+    fn expect(&self, wrong: usize, said: &[&str]) {
+        let report = self.report();
+        let lines = report.lines.iter().map(|line| line.split_once("web-1").unwrap().1);
+        assert_eq!(lines.collect::<Vec<_>>(), said, "{report:?}");
+        assert_eq!(report.wrong, wrong, "{report:?}");
+    }
+}
+
+/// The details of a command on a server that asks for signatures of so many people.
+fn asked(signed: &Value, approvals: u32) -> Value {
+    json!({ "command": "echo done", "signed": signed, "signing": { "name": "web-1", "approvals": approvals } })
+}
+
+fn refused(reason: &str) -> Value {
+    json!({ "exit_code": null, "reason": reason })
+}
+
+#[test]
+fn an_order_for_another_server_is_forged_unless_the_agent_refused_it() {
+    let mut log = Log::new();
+    let other = log.signed(&["ada"], &json!({ "servers": ["web-2", "web-3"] }));
+    let own = log.signed(&["ada"], &json!({}));
+
+    log.command(asked(&other, 1), Outcome::Refused, refused("wrong_server"));
+    log.command(asked(&other, 1), Outcome::Ok, json!({}));
+    log.command(asked(&own, 1), Outcome::Ok, json!({}));
+    let mut renamed = asked(&own, 1);
+    renamed["signing"]["name"] = json!("db-1");
+    log.command(renamed, Outcome::Failed("lost".into()), json!({}));
+
+    log.expect(
+        2,
+        &[
+            ": echo done: signed by ada for web-2, web-3: refused by the agent (wrong_server)",
+            ": echo done: FORGED OR ALTERED: it was signed for web-2, web-3, and signers call the server web-1",
+            ": echo done: signed by ada for web-1",
+            ", which signers call db-1: echo done: FORGED OR ALTERED: it was signed for web-1, and signers call the server db-1",
+        ],
+    );
+}
+
+#[test]
+fn an_entry_of_an_earlier_version_is_compared_with_no_server_and_says_so() {
+    let mut log = Log::new();
+    let other = log.signed(&["ada"], &json!({ "servers": ["web-2"] }));
+
+    log.command(json!({ "command": "echo done", "signed": other }), Outcome::Ok, json!({}));
+    log.command(json!({ "command": "echo done" }), Outcome::Ok, json!({}));
+
+    let words = "(the entry does not say what signers call its server)";
+    log.expect(0, &[&format!(": echo done: signed by ada for web-2 {words}"), ": echo done: not signed"]);
+}
+
+#[test]
+fn a_signature_that_ran_twice_on_a_server_is_found() {
+    let mut log = Log::new();
+    let signed = log.signed(&["ada"], &json!({}));
+
+    log.command(asked(&signed, 1), Outcome::Failed("agent_offline".into()), json!({}));
+    log.command(asked(&signed, 1), Outcome::Failed("lost".into()), json!({}));
+    log.command(asked(&signed, 1), Outcome::Failed("failed".into()), json!({ "exit_code": 3 }));
+    log.command(asked(&signed, 1), Outcome::Refused, refused("replayed"));
+    log.command(asked(&signed, 1), Outcome::Ok, json!({}));
+    let first = log.server_id;
+    log.server_id = Uuid::now_v7();
+    log.command(asked(&signed, 1), Outcome::Ok, json!({}));
+
+    assert_ne!(log.server_id, first);
+    log.expect(
+        1,
+        &[
+            ": echo done: signed by ada for web-1: the agent was not connected",
+            ": echo done: signed by ada for web-1",
+            ": echo done: signed by ada for web-1",
+            ": echo done: signed by ada for web-1: refused by the agent (replayed)",
+            ": echo done: FORGED OR ALTERED: the signatures were used before, by entry 5",
+            // A batch is signed once for all its servers.
+            ": echo done: signed by ada for web-1",
+        ],
+    );
+}
+
+#[test]
+fn what_has_no_signature_where_one_is_asked_for_is_found_unless_it_is_allowed() {
+    let mut log = Log::new();
+    let bare = |command: &str| json!({ "command": command, "signing": { "name": "web-1", "approvals": 1 } });
+
+    log.command(bare("echo done"), Outcome::Refused, refused("not_signed"));
+    log.command(bare("echo done"), Outcome::Ok, json!({}));
+    log.command(bare("systemctl restart nginx"), Outcome::Ok, json!({}));
+    log.command(bare("systemctl restart nginx; id"), Outcome::Failed("timed_out".into()), json!({}));
+    let signing = json!({ "signing": {} });
+    log.add(action::TERMINAL_OPEN, "a", Outcome::Started, signing.clone());
+    log.add(action::TERMINAL_OPEN, "a", Outcome::Failed("agent_refused".into()), json!({ "reason": "not_signed" }));
+    log.add(action::TERMINAL_OPEN, "b", Outcome::Started, signing.clone());
+    log.add(action::TERMINAL_OPEN, "b", Outcome::Ok, json!({}));
+    log.add(action::CONTAINER_STOP, "nginx", Outcome::Started, signing);
+
+    let missing = "NOT SIGNED, and the server asks for signatures";
+    log.expect(
+        4,
+        &[
+            ": echo done: not signed: refused by the agent (not_signed)",
+            &format!(": echo done: {missing}"),
+            ": systemctl restart nginx: not signed, as the server allows",
+            &format!(": systemctl restart nginx; id: {missing}"),
+            ": a: not signed: refused by the agent (not_signed)",
+            &format!(": b: {missing}"),
+            // Nobody knows how it ended.
+            &format!(": nginx: {missing}"),
+        ],
+    );
+}
+
+#[test]
+fn too_few_people_and_strangers_are_found_where_the_agent_did_not_refuse() {
+    let mut log = Log::new();
+    let [one, both, stranger] = [&["ada"][..], &["ada", "ben"], &["eve"]].map(|people| log.signed(people, &json!({})));
+
+    log.command(asked(&one, 2), Outcome::Refused, refused("not_enough_approvals"));
+    log.command(asked(&one, 2), Outcome::Ok, json!({}));
+    log.command(asked(&both, 2), Outcome::Ok, json!({}));
+    log.command(asked(&stranger, 1), Outcome::Refused, refused("unknown_signer"));
+    log.command(asked(&stranger, 1), Outcome::Ok, json!({}));
+
+    log.expect(
+        2,
+        &[
+            ": echo done: signed by ada for web-1: refused by the agent (not_enough_approvals)",
+            ": echo done: FORGED OR ALTERED: 1 of the 2 people whom the server asks for have signed",
+            ": echo done: signed by ada and ben for web-1",
+            ": echo done: no signature is by a known signer: refused by the agent (unknown_signer)",
+            ": echo done: FORGED OR ALTERED: no signature is by a known signer",
+        ],
+    );
+}
+
+#[test]
+fn what_recurs_ran_when_it_was_due_and_once_each_time() {
+    let mut log = Log::new();
+    let repeat = json!({
+        "repeat": { "cron": "0 * * * *", "time_zone": "UTC" }, "expires_at": "2026-12-26T10:00:00Z",
+    });
+    let signed = log.signed(&["ada"], &repeat);
+
+    for at in ["2026-11-26T11:00:02Z", "2026-11-26T11:04:00Z", "2026-11-26T11:30:00Z", "2026-11-26T12:00:00Z"] {
+        log.at = Timestamp::parse(at).unwrap();
+        log.command(asked(&signed, 1), Outcome::Ok, json!({}));
+    }
+
+    log.expect(
+        2,
+        &[
+            ": echo done: signed by ada for web-1",
+            ": echo done: FORGED OR ALTERED: the signatures were used before, by entry 1",
+            ": echo done: FORGED OR ALTERED: it recurs, and was not due then",
+            ": echo done: signed by ada for web-1",
+        ],
+    );
+}
+
+#[test]
+fn terminals_and_containers_are_judged_by_their_kind_and_action() {
+    let mut log = Log::new();
+    let none = json!(null);
+    let terminal = log.signed(&["ada"], &json!({ "kind": "terminal", "command": none }));
+    let restart = log.signed(&["ada"], &json!({ "kind": "container", "command": none, "action": "restart nginx" }));
+    let of = |signed: &Value| json!({ "signed": signed, "signing": { "name": "web-1", "approvals": 1 } });
+
+    for (action, target, signed) in [
+        (action::TERMINAL_OPEN, "a", &terminal),
+        (action::TERMINAL_OPEN, "b", &restart),
+        (action::CONTAINER_RESTART, "nginx", &restart),
+        (action::CONTAINER_STOP, "nginx", &restart),
+        (action::CONTAINER_RESTART, "db", &terminal),
+    ] {
+        log.add(action, target, Outcome::Started, of(signed));
+    }
+
+    log.expect(
+        3,
+        &[
+            ": a: signed by ada for web-1",
+            ": b: FORGED OR ALTERED: another kind of thing was signed",
+            ": nginx: signed by ada for web-1",
+            ": nginx: FORGED OR ALTERED: something else was signed",
+            ": db: FORGED OR ALTERED: another kind of thing was signed",
+        ],
+    );
+}
+
+#[test]
+fn nothing_of_the_log_moves_the_cursor() {
+    let mut log = Log::new();
+    log.command(json!({ "command": "echo\u{1b}[2J" }), Outcome::Ok, json!({}));
+    for record in &mut log.records {
+        record.username = "ada\u{1b}[1A".to_owned();
+        record.server_name = Some("web\r".to_owned());
+    }
+
+    let report = log.report();
+
+    assert!(!report.lines[0].contains(char::is_control), "{report:?}");
+}
