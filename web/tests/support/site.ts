@@ -32,6 +32,8 @@ export class Site {
   /** Directories that are `/var/log` for an agent, by key. */
   #systemLogs = new Map<string, string>();
   readonly #flags: string[];
+  /** Who administers it: its first account, where a test has kept it. */
+  admin: Account | null = null;
   /** Where the service listens. */
   address = '';
 
