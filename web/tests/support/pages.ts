@@ -220,9 +220,9 @@ async function make(site: Site, { account, server, logs }: Control): Promise<Thi
     return alert !== undefined;
   }, 'the alert is open');
   await site.until(async () => {
-    const told = await site.call<unknown[]>('GET', '/notifications/deliveries', account.token);
-    return told.length > 0;
-  }, 'the alert is sent to the channel');
+    const sent = await site.call<{ error: string | null }[]>('GET', '/notifications/deliveries', account.token);
+    return sent.some(({ error }) => error !== null);
+  }, 'the channel of the alert has failed');
   const log = join(logs, 'page.log');
   writeFileSync(log, 'well\n\u001b[33mworse\u001b[0m\n\u001b[31mbad\u001b[0m\n');
   return {
