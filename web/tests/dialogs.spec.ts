@@ -1,13 +1,16 @@
-// What stands over a page is as accessible as the page.
+// What stands over a page is as accessible as the page, and whole on a phone.
 import type { Page } from '@playwright/test';
 import { address } from './support/pages.ts';
 import { enter, expect, expectAccessible, OF_COLOURS, test, type Control } from './support/test.ts';
 import * as t from './support/texts.ts';
+import { expectWholeOnPhone } from './support/widths.ts';
 
 interface Dialog {
   name: string;
   path: string;
   open: (page: Page, crowd: Control) => Promise<void>;
+  /** The button that closes it, where a slip must not: what it shows is shown once. */
+  closes?: string;
 }
 
 const main = (page: Page) => page.getByRole('main');
@@ -25,6 +28,17 @@ async function leaveHalfWritten(page: Page, field: string): Promise<void> {
 
 const dialogs: Dialog[] = [
   { name: 'a new key', path: '/servers/SERVER/keys', open: press(t.keys.create()) },
+  {
+    name: 'a key that is shown once',
+    path: '/servers/SERVER/keys',
+    open: async (page) => {
+      await press(t.keys.create())(page);
+      await within(page).getByRole('button', { name: t.keys.submit(), exact: true }).click();
+      await within(page).getByText(t.keys.install(), { exact: true }).click();
+      await expect(within(page).getByLabel(t.install.installLine())).toBeVisible();
+    },
+    closes: t.keys.saved(),
+  },
   { name: 'a revocation', path: '/servers/SERVER/keys', open: press(t.keys.revokeTitle({ name: '' }).trim()) },
   { name: 'a deletion', path: '/servers/SERVER/settings', open: press(t.settings.deleteServer()) },
   { name: 'who has access', path: '/servers/SERVER', open: press(t.server.share()) },
@@ -72,11 +86,21 @@ const dialogs: Dialog[] = [
   },
   { name: 'a new threshold', path: '/alerts?view=thresholds', open: press(t.serverAlerts.addRule()) },
   {
+    name: 'a change of a threshold',
+    path: '/alerts?view=thresholds',
+    open: press(t.like(t.thresholds.editRule({ rule: '{}' }))),
+  },
+  {
     name: 'a deletion of a threshold',
     path: '/alerts?view=thresholds',
     open: press(t.like(t.thresholds.deleteRule({ rule: '{}' }))),
   },
   { name: 'a silence of an alert', path: '/alerts/ALERT', open: press(t.incident.silence()) },
+  {
+    name: 'a deletion of a note',
+    path: '/alerts/ALERT',
+    open: press(t.like(t.annotations.remove({ title: '{}' }))),
+  },
   { name: 'a new silence', path: '/account/silences', open: press(t.silences.add()) },
   {
     name: 'a silence that is left half written',
@@ -86,12 +110,32 @@ const dialogs: Dialog[] = [
       await leaveHalfWritten(page, t.silences.reason());
     },
   },
+  { name: 'a change of a silence', path: '/account/silences', open: press(t.silences.change()) },
   {
     name: 'a deletion of a silence',
     path: '/account/silences',
     open: (page) => main(page).getByRole('button', { name: t.silences.remove(), exact: true }).first().click(),
   },
   { name: 'a new channel', path: '/account/notifications', open: press(t.channels.add()) },
+  {
+    name: 'a secret of a channel, which is shown once',
+    path: '/account/notifications',
+    open: async (page) => {
+      await press(t.channels.add())(page);
+      const dialog = within(page);
+      await dialog.getByLabel(t.channels.kind()).selectOption({ label: t.channels.webhook() });
+      await dialog.getByLabel(t.channels.name(), { exact: true }).fill('the webhook of the people on call at night');
+      await dialog.getByLabel(t.channels.address()).fill('https://hooks.example.com/alerts');
+      await dialog.getByRole('button', { name: t.channels.add() }).click();
+      await expect(dialog.getByRole('heading', { name: t.channels.keepSecret() })).toBeVisible();
+    },
+    closes: t.channels.saved(),
+  },
+  {
+    name: 'a change of a channel',
+    path: '/account/notifications',
+    open: press(t.channels.changeTitle({ name: 'on-call' })),
+  },
   {
     name: 'a channel that is left half written',
     path: '/account/notifications',
@@ -112,6 +156,14 @@ const dialogs: Dialog[] = [
   { name: 'a deletion of a view', path: '/explore?view=VIEW', open: press(t.explore.deleteView()) },
   { name: 'a new dashboard', path: '/dashboards', open: press(t.dashboards.newDashboard()) },
   { name: 'the views of a dashboard', path: '/dashboards/BOARD?edit=1', open: press(t.dashboards.addView()) },
+  {
+    name: 'changes of a dashboard that are discarded',
+    path: '/dashboards/BOARD?edit=1',
+    open: async (page) => {
+      await press(t.dashboards.wider())(page);
+      await press(t.dashboards.cancel())(page);
+    },
+  },
   { name: 'a deletion of a dashboard', path: '/dashboards/BOARD', open: press(t.dashboards.deleteTitle()) },
   {
     name: 'a bulk run',
@@ -148,8 +200,8 @@ const dialogs: Dialog[] = [
   { name: 'the palette', path: '/account', open: (page) => page.keyboard.press('Control+k') },
 ];
 
-for (const { name, path, open } of dialogs) {
-  test(`the dialog of ${name} is accessible in light and dark`, async ({ page, site, crowd }) => {
+for (const { name, path, open, closes } of dialogs) {
+  test(`the dialog of ${name} is accessible in light and dark, and whole on a phone`, async ({ page, site, crowd }) => {
     await enter(page, crowd.account, await address(path, site, crowd));
     await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
     await open(page, crowd);
@@ -160,9 +212,11 @@ for (const { name, path, open } of dialogs) {
     await expectAccessible(page);
     await page.emulateMedia({ colorScheme: 'dark' });
     await expectAccessible(page, ...OF_COLOURS);
+    await expectWholeOnPhone(page, dialog);
 
     const count = await within(page).count();
-    await page.keyboard.press('Escape');
+    if (closes) await dialog.getByRole('button', { name: closes, exact: true }).click();
+    else await page.keyboard.press('Escape');
     await expect(within(page)).toHaveCount(count - 1);
   });
 }

@@ -87,14 +87,17 @@ test('columns are chosen with the keyboard, and kept', async ({ page, account, s
   await expect(heading(t.fleet.host())).toBeHidden();
 });
 
-test('no value is cut and nothing overflows, at any width', async ({ page, account, site }) => {
+test('no value is cut and nothing overflows, at any width', async ({ page, account, site, control }) => {
+  for (const name of ['counted', 'counted-too']) await control.docker.run(`${site.unique(name)}-${process.pid}`);
   await site.agent(
     account,
     await site.server(account, 'a-server-with-a-name-that-is-longer-than-any-card', ['web', 'eu']),
+    ...['--docker', 'read', '--docker-host', control.docker.host],
   );
   await site.server(account, 'unborn');
   await enter(page, account, '/?view=cards');
   await expect(page.getByRole('article').first()).toContainText(/CPU\s*\d/);
+  await expect(page.getByRole('article').first()).toContainText(/\d+ containers/);
 
   for (const view of ['cards', 'table'] as const) {
     await page.getByRole('button', { name: t.fleet[view]() }).click();

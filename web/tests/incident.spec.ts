@@ -57,6 +57,52 @@ test('an alert is an incident: its chart, what ran, notes, and what happened bef
   expect(silence?.server_id).toBe(server.id);
 });
 
+test("a container's alert shows its own lines, those of the system, and the containers then", async ({
+  signedIn: page,
+  account,
+  site,
+  control,
+}) => {
+  const server = await site.server(account, 'host');
+  const name = site.unique(`ending-${process.pid}`);
+  site.keepsSystemLog(server.key, 'kernel: the disk is slow');
+  await site.call('POST', '/alerts/thresholds', account.token, {
+    server_id: server.id,
+    metric_type: 'container_state',
+    target: name,
+    states: ['stopped'],
+    comparison: 'gte',
+    threshold_value: 3,
+  });
+  await site.agent(account, server, '--logs', 'on', '--docker', 'read', '--docker-host', control.docker.host);
+  await control.docker.run(name, 'echo the last words', 'exit 3');
+  let id = '';
+  await site.until(async () => {
+    const [alert] = await site.call<{ id: string }[]>('GET', '/alerts', account.token);
+    id = alert?.id ?? '';
+    return id !== '';
+  }, 'the alert is open');
+
+  await page.goto(`/alerts/${id}`);
+
+  const own = page.getByRole('region', { name: t.moment.containerLines({ container: name }), exact: true });
+  await expect(own).toContainText('the last words');
+  const address = new RegExp(`/logs\\?source=container&container_id=${name}&past=1&since=.*&until=`);
+  await expect(own.getByRole('link', { name: t.moment.openLogs() })).toHaveAttribute('href', address);
+  const lines = page.getByRole('region', { name: t.moment.lines(), exact: true });
+  await expect(lines).toContainText('the disk is slow');
+  const first = page.getByRole('region', { name: t.moment.containers() }).getByRole('listitem').first();
+  await expect(first).toContainText(name);
+  await expect(first).toContainText(t.like(t.moment.endedWith({ time: '{}', code: '3' })));
+  await expectAccessible(page);
+
+  await page.getByRole('link', { name: t.incident.around() }).click();
+  const minute = page.getByRole('complementary', { name: t.like(t.timeline.panel({ server: 'host', time: '{}' })) });
+  await expect(
+    minute.getByRole('region', { name: t.moment.containerLines({ container: name }), exact: true }),
+  ).toBeVisible();
+});
+
 test('what happened the last times stands beside an alert', async ({ signedIn: page, account, site }) => {
   const server = await site.server(account, 'again');
   const threshold = { server_id: server.id, metric_type: 'memory', comparison: 'gt', threshold_value: 0.01 };

@@ -43,6 +43,44 @@ test('from nothing to a live chart: register, add a server, run its line', async
   }
 });
 
+test('the first minute shows containers, lines of the log, and a sample each second while somebody looks', async ({
+  signedIn: page,
+  site,
+  control,
+}) => {
+  // Named so that it is among the first.
+  const container = site.unique(`a-first-one-${process.pid}`);
+  await control.docker.run(container);
+  await page.goto('/servers/new');
+  await page.getByLabel(t.addServer.name()).fill('watched');
+  await page.getByRole('button', { name: t.addServer.next() }).click();
+  const [, key = ''] = /--key (\S+)/.exec(await page.getByLabel(t.install.installLine()).innerText()) ?? [];
+  const write = site.keepsSystemLog(key, 'kernel: eth0 is up');
+  site.startAgent(
+    key,
+    ...['--logs', 'on', '--docker', 'read', '--docker-host', control.docker.host, '--interval', '5'],
+  );
+
+  const containers = page.getByRole('region', { name: t.firstLook.containers() });
+  await expect(containers.getByRole('listitem').filter({ hasText: container })).toContainText(/\d %/);
+  const logs = page.getByRole('region', { name: t.firstLook.logs() });
+  await expect(logs.getByText('eth0 is up')).toBeVisible();
+  write('sshd: accepted a key of ada');
+  await expect(logs.getByText('accepted a key of ada')).toBeVisible();
+  const title = t.overview.cpu();
+  const chart = page.getByRole('figure').filter({ has: page.getByRole('heading', { name: title, exact: true }) });
+  await chart.getByRole('button', { name: t.charts.asTable({ title }) }).click();
+  const times = chart.getByRole('rowheader');
+  // Seven samples are six seconds, which would be half a minute at the agent's own interval.
+  const secondsOfSeven = async () => {
+    const shown = (await times.allInnerTexts()).map((text) => /:(\d\d):(\d\d)/.exec(text));
+    const [newest, oldest] = [shown[0], shown[6]].map((parts) => Number(parts?.[1]) * 60 + Number(parts?.[2]));
+    return ((newest ?? NaN) - (oldest ?? NaN) + 3_600) % 3_600;
+  };
+  await expect.poll(secondsOfSeven).toBeLessThan(12);
+  await expect(page.getByText(t.like(t.firstLook.eachSecond({ time: '{}' })))).toBeVisible();
+});
+
 test('the first account of a service is made before anything else', async ({ page, alone }) => {
   await page.goto(`${alone.origin}/servers/new`);
 

@@ -4,7 +4,8 @@
 import type { Page } from '@playwright/test';
 import { open, show, signedIn } from './support/pages.ts';
 import { expectTargets } from './support/targets.ts';
-import { enter, expect, expectAccessible, expectFits, OF_COLOURS, test } from './support/test.ts';
+import { PASSWORD } from './support/site.ts';
+import { enter, expect, expectAccessible, expectFits, forgive, OF_COLOURS, test } from './support/test.ts';
 import { expectWhole } from './support/widths.ts';
 import * as t from './support/texts.ts';
 
@@ -51,6 +52,63 @@ for (const { path, ready } of open) {
     await look(page);
   });
 }
+
+test('/account/users is accessible, and whole at every width', async ({ page, site }) => {
+  test.slow();
+  const admin = site.admin;
+  if (!admin) throw new Error('nobody administers the site');
+  const username = site.unique('katherine-of-the-night-shift-in-the-northern-data-centre');
+  await site.call('POST', '/auth/register', undefined, {
+    username,
+    email: `${username}@mail.of-the-northern-data-centre.example.com`,
+    full_name: 'Katherine Johnson of the night shift',
+    password: PASSWORD,
+    password_confirm: PASSWORD,
+  });
+  const email = 'somebody.with-a-long-address@of-the-northern-data-centre.example.com';
+  await site.call('POST', '/users/invitations', admin.token, { email });
+  await enter(page, admin, '/account/users');
+  await expect(page.getByRole('row').filter({ hasText: username })).toBeVisible();
+  await expect(page.getByText(email)).toBeVisible();
+
+  await look(page);
+});
+
+test('the first look at a server is accessible, and whole at every width', async ({ page, account, site, crowd }) => {
+  test.slow();
+  await enter(page, account, '/servers/new');
+  await page.getByLabel(t.addServer.name()).fill('bastion-of-the-northern-data-centre');
+  await page.getByRole('button', { name: t.addServer.next() }).click();
+  const [, key = ''] = /--key (\S+)/.exec(await page.getByLabel(t.install.installLine()).innerText()) ?? [];
+  site.keepsSystemLog(key, 'payments-reconciliation-worker-blue: nothing to reconcile in any of the forty accounts');
+  site.startAgent(key, '--logs', 'on', '--docker', 'read', '--docker-host', crowd.docker.host);
+  for (const tile of [t.firstLook.processes(), t.firstLook.containers(), t.firstLook.logs()])
+    await expect(page.getByRole('region', { name: tile }).getByRole('listitem').first()).toBeVisible();
+
+  await look(page);
+});
+
+test('the setup of a new service is accessible, and whole at every width', async ({ page, alone }) => {
+  test.slow();
+  await page.goto(`${alone.origin}/`);
+  await expect(page.getByRole('heading', { name: t.signIn.createAdmin() })).toBeVisible();
+
+  await look(page);
+});
+
+test('a page without its service is accessible, and whole at every width', async ({ page, account, faults }) => {
+  test.slow();
+  await enter(page, account);
+  await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+  await page.route('**/api/**', (route) => route.abort());
+  await page.reload();
+  await expect(page.getByRole('heading', { name: t.app.unreachable() })).toBeVisible();
+
+  await look(page);
+
+  await expect(page.getByRole('heading', { name: t.app.unreachable() })).toBeVisible();
+  forgive(faults, /^WebSocket connection to .* failed/);
+});
 
 test('containers beside the details of one are whole at every width', async ({ page, crowd }) => {
   await enter(page, crowd.account, `/servers/${crowd.server.id}/containers`);

@@ -1,5 +1,6 @@
 // The main things can be done on a phone, by touch.
 import type { Page } from '@playwright/test';
+import { address } from './support/pages.ts';
 import { enter, expect, expectAccessible, expectFits, navigation, tab, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
@@ -77,6 +78,29 @@ test('a dialog fits, with its buttons in sight', async ({ page, account, site })
   await create.tap();
   await expect(page.getByRole('dialog').getByRole('button', { name: t.channels.saved() })).toBeInViewport();
   await expectFits(page);
+});
+
+test('entries of the audit log and deliveries are cards, which nobody scrolls sideways', async ({
+  page,
+  site,
+  crowd,
+}) => {
+  for (const [path, name] of [
+    ['/account/audit', t.audit.entries()],
+    ['/account/notifications', t.channels.messages()],
+  ] as const) {
+    await enter(page, crowd.account, await address(path, site, crowd));
+    const list = page.getByRole('region', { name, exact: true });
+    await expect(list.getByRole('row').nth(1)).toBeVisible();
+
+    expect(await list.evaluate((box) => box.scrollWidth - box.clientWidth)).toBeLessThanOrEqual(0);
+    const cells = await list.getByRole('cell').all();
+    expect(cells.length).toBeGreaterThan(0);
+    for (const cell of cells) {
+      const box = await cell.boundingBox();
+      expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(390);
+    }
+  }
 });
 
 test('the timeline, Explore and logs are behind "More"', async ({ page, account }) => {

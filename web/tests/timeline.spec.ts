@@ -7,7 +7,7 @@ const map = (page: Page, metric: string) => page.getByRole('application', { name
 const panel = (page: Page, server: string) =>
   page.getByRole('complementary', { name: t.like(t.timeline.panel({ server, time: '{}' })) });
 
-test('a server of the table opens its minute: charts, processes, events and lines', async ({
+test('a server of the table opens its minute: charts, processes, events, sign-ins, deploys and lines', async ({
   signedIn: page,
   account,
   site,
@@ -16,6 +16,8 @@ test('a server of the table opens its minute: charts, processes, events and line
   const server = await site.server(account);
   const { name } = server;
   await site.agent(account, server, '--logs', 'on', '--log-path', site.directory);
+  const deploy = { kind: 'deploy', text: 'Shop', version: '2.14.0' };
+  await site.call('POST', `/servers/${server.id}/events`, account.token, deploy);
   const listed = page.getByRole('table').getByRole('button', { name, exact: true });
   // The map has its first minute once that is over.
   await expect(async () => {
@@ -35,6 +37,9 @@ test('a server of the table opens its minute: charts, processes, events and line
   await expect(minute.getByRole('region', { name: t.moment.processes() })).toBeVisible();
   const events = minute.getByRole('region', { name: t.moment.events() });
   await expect(events.getByText(t.overview.agentConnected())).toBeVisible();
+  await expect(events.getByText(t.overview.deployedVersion({ what: 'Shop', version: '2.14.0' }))).toBeVisible();
+  const signIn = events.getByRole('listitem').filter({ hasText: t.like(t.audit.signedIn(), 'i') });
+  await expect(signIn.first()).toContainText(t.moment.byFrom({ user: account.username, address: '127.0.0.1' }));
   await expect(minute.getByRole('link', { name: t.moment.openLogs() })).toHaveAttribute(
     'href',
     /past=1&since=.*&until=/,

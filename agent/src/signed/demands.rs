@@ -98,7 +98,7 @@ impl Demands {
         Ok(Some(Self { name, signers, approvals, allowed }))
     }
 
-    /// What the service, and those who sign, are told of it.
+    /// What the agent reports of it, for those who sign.
     pub fn info(&self) -> SigningInfo {
         let Self { name, signers, approvals, allowed: _ } = self;
         let keys = signers.all();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_says_whose_signatures_count() {
+    fn the_agent_reports_whose_signatures_count() {
         let info = demands(2).info();
 
         assert_eq!((info.name.as_str(), info.approvals, info.more_signers), ("web-1", 2, 0));

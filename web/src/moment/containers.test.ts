@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import type { StoredEvent } from '../api/types';
-import { containersAt, namesOf, statesAt, withStates } from './containers';
+import { containerOf, containersAt, loggedThen, namesOf, statesAt, withStates } from './containers';
 
 const column = (...avg: (number | null)[]) => ({ avg, min: avg, max: avg });
 const table = {
@@ -72,5 +72,35 @@ describe('the state of containers', () => {
       ['web', null],
       ['job', 'ended'],
     ]);
+  });
+});
+
+describe('the containers whose logs belong to a minute', () => {
+  const span = { from: Date.parse('2026-11-20T03:10:00Z') / 1000, to: Date.parse('2026-11-20T03:20:00Z') / 1000 };
+  const of = (target: string, minute: number, resolved: number | null = null) => ({
+    metric_type: 'container_state' as const,
+    target,
+    server_id: 's',
+    triggered_at: `2026-11-20T03:${minute}:00Z`,
+    resolved_at: resolved === null ? null : `2026-11-20T03:${resolved}:00Z`,
+  });
+
+  it('are those whose alerts fired then, each once', () => {
+    const alerts = [of('web', 15), of('web', 17), of('db', 11, 12), of('over', 4, 9), of('later', 21)];
+
+    expect(loggedThen(alerts, 's', 'cpu_percent', span)).toEqual(['web', 'db']);
+    expect(loggedThen([of('web', 15)], 'other', 'cpu_percent', span)).toEqual([]);
+  });
+
+  it('begin with the one whose numbers are shown', () => {
+    expect(loggedThen([of('web', 15)], 's', 'container_cpu:cache', span)).toEqual(['cache', 'web']);
+    expect(loggedThen([of('web', 15)], 's', 'container_cpu:web', span)).toEqual(['web']);
+    expect(loggedThen([], 's', 'container_cpu', span)).toEqual([]);
+    expect(loggedThen([], 's', 'fan_speed:cpu', span)).toEqual([]);
+  });
+
+  it('are none of alerts about something else', () => {
+    expect(containerOf({ metric_type: 'disk', target: '/var' })).toBeNull();
+    expect(loggedThen([{ ...of('/var', 15), metric_type: 'disk' }], 's', 'cpu_percent', span)).toEqual([]);
   });
 });

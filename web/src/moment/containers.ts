@@ -1,5 +1,6 @@
 // Which containers a server had at a time, from the history. Pure.
-import type { SeriesTable, StoredEvent } from '../api/types';
+import type { Alert, SeriesTable, StoredEvent } from '../api/types';
+import type { Span } from '../charts/ranges';
 
 export interface ContainerThen {
   name: string;
@@ -85,4 +86,22 @@ export function withStates(
   const all = [...used.map((one) => ({ ...one, told: states.get(one.name) ?? null })), ...ended];
   const rank = (one: { told: StateThen | null }) => (one.told?.state === 'ended' ? 1 : 0);
   return all.sort((one, other) => rank(one) - rank(other));
+}
+
+type AboutContainer = Pick<Alert, 'metric_type' | 'target'>;
+type OfTime = AboutContainer & Pick<Alert, 'server_id' | 'triggered_at' | 'resolved_at'>;
+
+/** The container that an alert is about; null where it is about none. An alert names one, also where its rule has a pattern. */
+export function containerOf({ metric_type, target }: AboutContainer): string | null {
+  return metric_type === 'container_state' ? (target ?? null) : null;
+}
+
+/** The containers whose logs belong to a time of a server: the one that the metric is of, then those with an alert. */
+export function loggedThen(alerts: readonly OfTime[], serverId: string, metric: string, span: Span): string[] {
+  const of = /^container_[^:]*:(.+)$/.exec(metric)?.[1];
+  const fired = alerts.filter(({ server_id, triggered_at, resolved_at }) => {
+    const end = resolved_at ? Date.parse(resolved_at) / 1000 : Infinity;
+    return server_id === serverId && Date.parse(triggered_at) / 1000 <= span.to && end >= span.from;
+  });
+  return [...new Set([of, ...fired.map(containerOf)].filter((name): name is string => typeof name === 'string'))];
 }

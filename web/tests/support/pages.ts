@@ -24,6 +24,10 @@ const canvas = (page: Page) => page.locator('figure canvas').first();
 
 const ofServer = (part: string, ready: Shown['ready']): Shown => ({ path: `/servers/SERVER${part}`, ready });
 
+/** Its lines are longer than a phone is wide. */
+const LONG_COMMAND =
+  'for each in $(seq 40); do echo "payments-reconciliation-worker-blue: $each of 40 accounts are as they were at 03:12:07"; done';
+
 export const signedIn: Shown[] = [
   { path: '/?view=cards', ready: (page) => page.getByRole('article').first() },
   { path: '/?view=table', ready: rowOfServer },
@@ -78,7 +82,10 @@ export const signedIn: Shown[] = [
   { path: '/dashboards/00000000-0000-4000-8000-000000000000', ready: heading(t.dashboards.gone()) },
   { path: '/account', ready: button(t.account.save()) },
   { path: '/account/security', ready: (page) => page.getByText(t.security.thisOne(), { exact: true }) },
-  { path: '/account/notifications', ready: button(t.channels.remove({ name: 'on-call' })) },
+  {
+    path: '/account/notifications',
+    ready: (page) => page.getByRole('region', { name: t.channels.messages(), exact: true }).getByRole('row').nth(1),
+  },
   { path: '/account/silences', ready: button(t.silences.change()) },
   {
     path: '/account/teams',
@@ -109,13 +116,28 @@ export const signedIn: Shown[] = [
   ofServer('/logs?source=file&path=LOG', (page) => page.getByText(t.liveLog.live(), { exact: true })),
   ofServer('/logs?source=file&path=LOG&past=1', button(t.logs.search())),
   ofServer('/commands', button(t.app.run())),
+  {
+    path: '/servers/SERVER/commands?',
+    first: async (page) => {
+      await page.getByRole('textbox', { name: t.commands.command() }).fill(`${LONG_COMMAND}; echo refused >&2; exit 3`);
+      await page.getByRole('button', { name: t.commands.run(), exact: true }).click();
+    },
+    ready: (page) => page.getByRole('region', { name: t.commandParts.output() }).getByText('refused'),
+  },
   ofServer('/terminal', button(t.terminal.openTerminal())),
+  {
+    path: '/servers/SERVER/terminal?',
+    first: (page) => page.getByRole('button', { name: t.terminal.openTerminal() }).click(),
+    ready: (page) => page.getByText(t.terminal.open(), { exact: true }),
+  },
   ofServer('/alerts', (page) =>
     page
       .getByRole('main')
       .getByText(/memory/i)
       .first(),
   ),
+  ofServer('/alerts?new=memory', heading(t.serverAlerts.addRule())),
+  ofServer('/alerts?new=container_state', heading(t.serverAlerts.addRule())),
   ofServer('/keys', button(t.keys.create())),
   ofServer('/settings', button(t.settings.deleteServer())),
 ];
@@ -153,6 +175,9 @@ const things = new Map<Control, Promise<Things>>();
 
 async function make(site: Site, { account, server, logs }: Control): Promise<Things> {
   const create = (path: string, body: object) => site.call<{ id: string }>('POST', path, account.token, body);
+  // Before the alert, which is sent to it.
+  const url = 'https://ntfy.example.com/a-topic-that-nobody-can-guess-because-it-is-long';
+  await create('/notifications/channels', { name: 'on-call', type: 'ntfy', settings: { url } });
   await create('/alerts/thresholds', {
     server_id: server.id,
     metric_type: 'memory',
@@ -179,8 +204,7 @@ async function make(site: Site, { account, server, logs }: Control): Promise<Thi
     { view_id: view.id, width: 6, height: 2 },
   ];
   const board = await create('/dashboards', { name: 'Morning round', layout: { version: 1, panels } });
-  const url = 'https://ntfy.example.com/a-topic-that-nobody-can-guess-because-it-is-long';
-  await create('/notifications/channels', { name: 'on-call', type: 'ntfy', settings: { url } });
+  await create(`/servers/${server.id}/events`, { kind: 'note', text: 'New disks in rack 4, with younger firmware' });
   await create('/tokens', {
     name: 'prometheus-of-the-northern-data-centre',
     scope: { server_ids: [server.id] },
@@ -195,6 +219,10 @@ async function make(site: Site, { account, server, logs }: Control): Promise<Thi
     [alert] = await site.call<{ id: string }[]>('GET', `/alerts?server_id=${server.id}`, account.token);
     return alert !== undefined;
   }, 'the alert is open');
+  await site.until(async () => {
+    const sent = await site.call<{ error: string | null }[]>('GET', '/notifications/deliveries', account.token);
+    return sent.some(({ error }) => error !== null);
+  }, 'the channel of the alert has failed');
   const log = join(logs, 'page.log');
   writeFileSync(log, 'well\n\u001b[33mworse\u001b[0m\n\u001b[31mbad\u001b[0m\n');
   return {

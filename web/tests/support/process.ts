@@ -11,16 +11,17 @@ const programs = process.env.SIGNALBOX_PROGRAMS ?? join(import.meta.dirname, '..
 const running = new Set<ChildProcess>();
 process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
 
-/** A program of the product that runs. What it says goes to `log`. */
+/** A program of the product that runs. What it says goes to `log`. `around` is a command that becomes the program at its end. */
 export class Program {
   readonly child: ChildProcess;
   readonly #name: string;
 
-  constructor(name: string, args: string[], log: string) {
+  constructor(name: string, args: string[], log: string, around: string[] = []) {
     this.#name = name;
     // Nothing of the environment is taken for a setting.
     const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => !key.startsWith('SIGNALBOX_')));
-    this.child = spawn(join(programs, name), args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const [command = '', ...rest] = [...around, join(programs, name), ...args];
+    this.child = spawn(command, rest, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     running.add(this.child);
     this.child.once('exit', () => running.delete(this.child));
     const file = createWriteStream(log, { flags: 'a' });

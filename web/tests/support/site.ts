@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
@@ -29,7 +29,11 @@ export class Site {
   #accounts = 0;
   /** State directories that were made before their agents, by key. */
   #states = new Map<string, string>();
+  /** Directories that are `/var/log` for an agent, by key. */
+  #systemLogs = new Map<string, string>();
   readonly #flags: string[];
+  /** Who administers it: its first account, where a test has kept it. */
+  admin: Account | null = null;
   /** Where the service listens. */
   address = '';
 
@@ -152,8 +156,12 @@ export class Site {
     const state = this.#states.get(key) ?? join(this.directory, name);
     // Of the machine that the tests run on nothing is read but what a test asks for.
     const docker = policy.includes('--docker') || policy.includes('--policy') ? [] : ['--docker', 'off'];
-    const args = ['--url', this.address, '--key-file', keyFile, '--state-dir', state, '--interval', '1', ...docker];
-    const agent = new Program('signalbox-agent', [...args, ...policy], join(this.directory, `${name}.log`));
+    const interval = policy.includes('--interval') ? [] : ['--interval', '1'];
+    const args = ['--url', this.address, '--key-file', keyFile, '--state-dir', state, ...interval, ...docker];
+    const log = this.#systemLogs.get(key);
+    // In a mount namespace of its own, which ends with it. The program stays the same process.
+    const around = log ? ['unshare', '--mount', 'sh', '-c', 'mount --bind "$0" /var/log && exec "$@"', log] : [];
+    const agent = new Program('signalbox-agent', [...args, ...policy], join(this.directory, `${name}.log`), around);
     this.#agents.set(name, agent);
     return agent;
   }
@@ -171,6 +179,20 @@ export class Site {
     const policy = [...said, `name = "${name}"`, `signers = "${file}"`, ...lines, ''].join('\n');
     writeFileSync(join(directory, 'policy.toml'), policy);
     return this.agent(account, server, '--policy', join(directory, 'policy.toml'));
+  }
+
+  /**
+   * Lets the agent with a key, which starts later, find a log of the system with these lines, in which each line begins with the
+   * present time. Returns what writes another one. The tests are root's, who may say what `/var/log` is for a program.
+   */
+  keepsSystemLog(key: string, ...lines: string[]): (line: string) => void {
+    const directory = join(this.directory, this.unique('var-log'));
+    mkdirSync(directory);
+    const write = (line: string) =>
+      appendFileSync(join(directory, 'syslog'), `${new Date().toISOString()} bastion ${line}\n`);
+    for (const line of lines) write(line);
+    this.#systemLogs.set(key, directory);
+    return write;
   }
 
   /** The state directory of an agent that begins with something in it. */

@@ -91,7 +91,7 @@ export const test = base.extend<Fixtures, { site: Site; control: Control; crowd:
       const site = await Site.start('127.0.0.1:0', '--trusted-proxies', '127.0.0.1');
       // The first account is another one's, which such a service wants the setup code for: the log has it soon.
       await expect.poll(() => site.setupCode()).toBeTruthy();
-      await site.account();
+      site.admin = await site.account();
       await use(site);
       await site.stop();
     },

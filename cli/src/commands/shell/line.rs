@@ -76,7 +76,7 @@ impl<'a> Line<'a> {
         self.ticket.is_some() && PASSING.contains(&code)
     }
 
-    /// Comes back to the terminal. Text that is typed meanwhile is dropped: it would arrive where nobody sees what it does.
+    /// Comes back to the terminal. Text that is typed until then is dropped: it would arrive where nobody sees what it does.
     pub async fn reopen(&mut self, lost: &Failure, shown: Shown, keys: &mut Keys<'_>) -> Result<Socket, Failure> {
         let Self { api, path, ticket, outage } = self;
         let Some(ticket) = ticket else { return Err(ended(lost)) };
