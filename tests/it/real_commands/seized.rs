@@ -170,6 +170,10 @@ async fn a_database_that_says_so_runs_nothing_that_was_not_signed_for_now() {
     }
     until_ended(&host.site, 5).await;
     assert_eq!(host.runs(), 5);
+    // What it holds it would report again, and not take an order for it.
+    let held = host.machine.path("state/commands");
+    let has_forgotten = async || fs::read_dir(&held).unwrap().next().is_none().then_some(());
+    eventually("the agent has forgotten them", has_forgotten).await;
     agent.signal("TERM");
     agent.outcome().await;
 
