@@ -193,9 +193,8 @@ impl Talk<'_> {
                 print(&data)?;
             }
             FeedMessage::Kept { terminal_id, secret, seconds } => {
-                if self.line.kept(terminal_id, secret, Duration::from_secs(seconds)) {
-                    print("[connected again]\r\n")?;
-                }
+                let was_away = self.line.kept(terminal_id, secret, Duration::from_secs(seconds));
+                print(if was_away { "[connected again]\r\n" } else { "" })?;
             }
             FeedMessage::LeftOut { bytes } => {
                 print(&format!("{RESET}\r\n[{bytes} bytes of output are missing here]\r\n"))?
