@@ -330,6 +330,9 @@ pub struct VerifyArgs {
     /// Command that servers run without a signature, as in `allow` of their policies (repeatable)
     #[arg(long, value_name = "PATTERN", requires = "signatures")]
     pub allow: Vec<String>,
+    /// All servers ask for signatures: fail if an entry says that its server does not, and if an order has no end
+    #[arg(long, requires = "signatures")]
+    pub strict: bool,
     #[command(flatten)]
     pub data: DataArgs,
 }

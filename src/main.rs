@@ -199,7 +199,7 @@ async fn verify_audit(args: VerifyArgs) -> anyhow::Result<()> {
     observe::init_logs(&args.data.log, args.data.log_format)?;
     let signers = args.signatures.as_deref().map(read_signers).transpose()?;
     let allowed = Allowed::parse(&args.allow).map_err(AdminError::Allowed)?;
-    let mut review = signers.as_ref().map(|signers| Review::new(signers, &allowed));
+    let mut review = signers.as_ref().map(|signers| Review::new(signers, &allowed).strict(args.strict));
     let head = admin::verify_audit(&args.data.config(), args.expectation(), |record| {
         if let Some(review) = &mut review {
             review.take(record);

@@ -372,6 +372,15 @@ fn the_tests_that_the_security_document_names_exist() {
         named.iter().filter(|name| !sources.iter().any(|it| it.text.contains(&format!("fn {name}(")))).collect();
 
     assert!(missing.is_empty(), "no such tests: {missing:?}");
+    let mut rows = 0;
+    for table in document.split("\n\n").filter(|it| it.lines().next().is_some_and(|head| head.ends_with("| test |"))) {
+        for row in table.lines().skip(2) {
+            rows += 1;
+            let last = row.trim_end_matches('|').rsplit('|').next().unwrap_or_default();
+            assert!(last.split('`').any(|word| is_test(&word)), "no test holds {row}");
+        }
+    }
+    assert!(rows > 20, "{rows} rows");
 }
 
 /// The images are built from what `.dockerignore` lets through; a build needs the manifest of every crate of the workspace.

@@ -24,6 +24,8 @@ pub struct Review<'a> {
     signers: &'a Signers,
     /// What servers run without a signature.
     allowed: &'a Allowed,
+    /// Whether an entry is not believed when it asks for less than another one would.
+    is_strict: bool,
     orders: Vec<Order>,
     /// Where the orders are whose end has not come yet, the oldest first.
     open: HashMap<Place, VecDeque<usize>>,
@@ -51,11 +53,17 @@ pub struct Report {
 }
 
 /// What agents may take once, with the entry that has: the server, and what its agent notes.
-type Uses = HashMap<(Uuid, String), i64>;
+type Uses = HashMap<(String, String), i64>;
 
 impl<'a> Review<'a> {
     pub fn new(signers: &'a Signers, allowed: &'a Allowed) -> Self {
-        Self { signers, allowed, orders: Vec::new(), open: HashMap::new() }
+        Self { signers, allowed, is_strict: false, orders: Vec::new(), open: HashMap::new() }
+    }
+
+    /// For a log whose servers all ask for signatures: an entry that does not say so was changed, and an order whose end is not known
+    /// has used its signatures. A server is who signers call so.
+    pub fn strict(self, is_strict: bool) -> Self {
+        Self { is_strict, ..self }
     }
 
     /// Takes the next entry.
@@ -84,7 +92,7 @@ impl<'a> Review<'a> {
     pub fn finish(self) -> Report {
         let (mut uses, mut wrong) = (Uses::new(), 0);
         let lines = self.orders.iter().map(|order| {
-            let (said, is_wrong) = order.judged(&mut uses);
+            let (said, is_wrong) = order.judged(&mut uses, self.is_strict);
             wrong += usize::from(is_wrong);
             format!("{}: {said}", order.what)
         });
@@ -95,7 +103,7 @@ impl<'a> Review<'a> {
 
 impl Order {
     /// What is to be said of it, and whether it is wrong.
-    fn judged(&self, uses: &mut Uses) -> (String, bool) {
+    fn judged(&self, uses: &mut Uses, is_strict: bool) -> (String, bool) {
         let said = match &self.claim {
             Claim::Signed(signed) => signed.to_string(),
             Claim::Unsigned { .. } => "not signed".to_owned(),
@@ -107,27 +115,34 @@ impl Order {
         let forged = |fault: &str| (format!("FORGED OR ALTERED: {fault}"), true);
         match &self.claim {
             Claim::Wrong(fault) | Claim::Signed(SignedBy { fault: Some(fault), .. }) => forged(fault),
-            Claim::Signed(SignedBy { uses: of_it, .. }) => match self.use_one(of_it, uses) {
+            Claim::Signed(SignedBy { called: None, .. }) if is_strict => {
+                forged("the entry does not say what signers call its server")
+            }
+            Claim::Signed(signed) => match self.use_one(signed, uses, is_strict) {
                 Some(before) => forged(&format!("the signatures were used before, by entry {before}")),
                 None => (said, false),
             },
             Claim::Unsigned { is_asked: true, is_allowed: false } => {
                 ("NOT SIGNED, and the server asks for signatures".to_owned(), true)
             }
-            Claim::Unsigned { is_asked: true, is_allowed: true } => (format!("{said}, as the server allows"), false),
-            Claim::Unsigned { is_asked: false, .. } => (said, false),
+            Claim::Unsigned { is_asked, is_allowed: true } if *is_asked || is_strict => {
+                (format!("{said}, as the server allows"), false)
+            }
+            Claim::Unsigned { .. } if is_strict => ("NOT SIGNED".to_owned(), true),
+            Claim::Unsigned { .. } => (said, false),
         }
     }
 
     /// Uses up one of the ways in which it may be used once. Returns the entry that has used them all before.
-    fn use_one(&self, of_it: &[String], uses: &mut Uses) -> Option<i64> {
+    fn use_one(&self, signed: &SignedBy, uses: &mut Uses, is_strict: bool) -> Option<i64> {
         // What is not known to have run leaves the signatures to what has.
-        if self.fate != Fate::Ran {
+        if self.fate != Fate::Ran && !is_strict {
             return None;
         }
+        let server = signed.called.clone().filter(|_| is_strict).unwrap_or_else(|| self.server_id.to_string());
         let mut before = None;
-        for key in of_it {
-            match uses.entry((self.server_id, key.clone())) {
+        for key in &signed.uses {
+            match uses.entry((server.clone(), key.clone())) {
                 Slot::Occupied(used) => before = Some(*used.get()),
                 Slot::Vacant(free) => {
                     free.insert(self.seq);

@@ -202,6 +202,7 @@ async fn a_request_that_no_agent_would_run_is_refused_at_once() {
         (json!({ "servers": ["web-2"] }), "does not name `web-1`"),
         (json!({ "not_before": "2020-01-01T00:00:00Z", "expires_at": "2020-01-01T01:00:00Z" }), "held until"),
         (json!({ "nonce": "short" }), "nonce"),
+        (json!({ "repeat": { "cron": "0 3 * * *", "time_zone": "UTC" } }), "with `repeat` is for a schedule"),
     ];
 
     for (fields, words) in cases {

@@ -114,6 +114,8 @@ test('one touch signs a batch for two servers, and neither runs it twice', async
   const dialog = dialogOf(page);
   for (const { name } of servers)
     await expect(dialog.getByLabel(t.signing.nameOf({ server: name }))).toHaveValue(`${name}-1`);
+  await expect(dialog.locator('[data-signed]')).toHaveText('echo $((40 + 2))');
+  await expect(dialog.getByLabel(t.signing.validFor())).toHaveValue('10');
   await expectAccessible(page);
   await signButton(dialog).click();
 

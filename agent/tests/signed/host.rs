@@ -26,6 +26,9 @@ use crate::clock::TestClock;
 use crate::keygen::Keygen;
 use crate::service::{Peer, Service};
 
+/// After this long a terminal has shown what was typed.
+const SILENCE: Duration = Duration::from_millis(20);
+
 /// What the agent made of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
@@ -264,18 +267,15 @@ impl Host {
         }
     }
 
-    /// Types in a terminal, a line for each output but not more than a hundred, and returns how the agent ends it.
+    /// Types in a terminal whenever it is silent, and returns how the agent ends it.
     pub async fn type_to_the_end(&mut self, stream_id: Uuid) -> RequestError {
-        let mut typed = 1;
-        self.type_in(stream_id, "#\n").await;
         loop {
-            match self.peer().next().await {
-                AgentMessage::Response(response) if response.request_id == stream_id => return response.error.unwrap(),
-                AgentMessage::TerminalOutput(_) if typed < 100 => {
-                    typed += 1;
-                    self.type_in(stream_id, "#\n").await;
+            match timeout(SILENCE, self.peer().next()).await {
+                Ok(AgentMessage::Response(response)) if response.request_id == stream_id => {
+                    return response.error.unwrap();
                 }
-                _ => {}
+                Ok(_) => {}
+                Err(_) => self.type_in(stream_id, "#\n").await,
             }
         }
     }

@@ -86,7 +86,7 @@ pub struct SigningInfo {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signers: Vec<SignerInfo>,
     /// How many more there are.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub more_signers: u32,
 }
 
@@ -102,11 +102,6 @@ pub struct SignerInfo {
     pub kind: String,
     /// Of the public key, as `ssh-keygen -l` shows it: `SHA256:...`.
     pub fingerprint: String,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 impl SigningInfo {

@@ -39,8 +39,8 @@ pub(super) enum Claim {
 pub(super) struct SignedBy {
     people: String,
     servers: String,
-    /// Whether the entry says what signers call its server.
-    is_compared: bool,
+    /// What signers call its server, if the entry says that.
+    pub called: Option<String>,
     /// Why an agent would not have run it.
     pub fault: Option<String>,
     /// The ways in which it may be used once.
@@ -50,7 +50,7 @@ pub(super) struct SignedBy {
 impl fmt::Display for SignedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "signed by {} for {}", self.people, self.servers)?;
-        if !self.is_compared {
+        if self.called.is_none() {
             f.write_str(" (the entry does not say what signers call its server)")?;
         }
         Ok(())
@@ -100,7 +100,7 @@ impl Claim {
             _ if uses.is_empty() => Some("it recurs, and was not due then".to_owned()),
             _ => None,
         };
-        Self::Signed(SignedBy { people: people.join(" and "), servers, is_compared: called.is_some(), fault, uses })
+        Self::Signed(SignedBy { people: people.join(" and "), servers, called: called.map(str::to_owned), fault, uses })
     }
 }
 

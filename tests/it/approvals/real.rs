@@ -1,8 +1,5 @@
 //! Approvals with the real agent.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -23,17 +20,8 @@ impl Real {
     async fn start() -> Self {
         let (site, signers, machine, files) =
             (Site::start().await, Signers::new(), Machine::new(), TempDir::new().unwrap());
-        // The agent is another user, who may read the owner's files.
-        fs::set_permissions(&files, Permissions::from_mode(0o755)).unwrap();
-        let path = |name: &str| files.path().join(name);
-        fs::write(path("allowed_signers"), &signers.lines).unwrap();
-        let policy = format!(
-            "commands = \"signed\"\nname = \"web-1\"\napprovals = 2\nsigners = \"{}\"\n",
-            path("allowed_signers").display()
-        );
-        fs::write(path("policy.toml"), policy).unwrap();
-        let flags = ["--policy", &path("policy.toml").display().to_string()].map(str::to_owned);
-        let agent = machine.agent(site.service.address, &site.key, &flags.each_ref().map(String::as_str));
+        let policy = signers.write_policy(files.path(), "approvals = 2\n").display().to_string();
+        let agent = machine.agent(site.service.address, &site.key, &["--policy", &policy]);
         site.until_status("online").await;
         Self { site, signers, _machine: (machine, files, agent) }
     }

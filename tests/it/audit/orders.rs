@@ -71,9 +71,9 @@ impl Log {
         self.add(action::COMMAND_RUN, &target, outcome, ended);
     }
 
-    fn report(&self) -> Report {
+    fn report(&self, is_strict: bool) -> Report {
         let allowed = Allowed::parse(&ALLOWED.map(str::to_owned)).unwrap();
-        let mut review = Review::new(&self.signers, &allowed);
+        let mut review = Review::new(&self.signers, &allowed).strict(is_strict);
         self.records.iter().for_each(|record| review.take(record));
         review.finish()
     }
@@ -81,7 +81,17 @@ impl Log {
     /// What is said of each order, without who gave it.
     #[track_caller]
     fn expect(&self, wrong: usize, said: &[&str]) {
-        let report = self.report();
+        self.expect_of(&self.report(false), wrong, said);
+    }
+
+    /// The same, where all servers ask for signatures.
+    #[track_caller]
+    fn expect_strictly(&self, wrong: usize, said: &[&str]) {
+        self.expect_of(&self.report(true), wrong, said);
+    }
+
+    #[track_caller]
+    fn expect_of(&self, report: &Report, wrong: usize, said: &[&str]) {
         let lines = report.lines.iter().map(|line| line.split_once("web-1").unwrap().1);
         assert_eq!(lines.collect::<Vec<_>>(), said, "{report:?}");
         assert_eq!(report.wrong, wrong, "{report:?}");
@@ -158,6 +168,36 @@ fn a_signature_that_ran_twice_on_a_server_is_found() {
             ": echo done: FORGED OR ALTERED: the signatures were used before, by entry 5",
             // A batch is signed once for all its servers.
             ": echo done: signed by ada for web-1",
+        ],
+    );
+}
+
+#[test]
+fn where_all_servers_ask_an_entry_that_says_less_is_not_believed() {
+    let mut log = Log::new();
+    let [lost, copied, bare] = [(); 3].map(|()| log.signed(&["ada"], &json!({})));
+
+    log.command(asked(&lost, 1), Outcome::Failed("lost".into()), json!({}));
+    log.command(asked(&lost, 1), Outcome::Ok, json!({}));
+    log.command(asked(&copied, 1), Outcome::Ok, json!({}));
+    log.server_id = Uuid::now_v7();
+    log.command(asked(&copied, 1), Outcome::Ok, json!({}));
+    log.command(json!({ "command": "echo done", "signed": bare }), Outcome::Ok, json!({}));
+    log.command(json!({ "command": "echo done" }), Outcome::Ok, json!({}));
+    log.command(json!({ "command": "systemctl restart nginx" }), Outcome::Ok, json!({}));
+    log.command(json!({ "command": "echo done" }), Outcome::Failed("agent_offline".into()), json!({}));
+
+    log.expect_strictly(
+        4,
+        &[
+            ": echo done: signed by ada for web-1",
+            ": echo done: FORGED OR ALTERED: the signatures were used before, by entry 1",
+            ": echo done: signed by ada for web-1",
+            ": echo done: FORGED OR ALTERED: the signatures were used before, by entry 5",
+            ": echo done: FORGED OR ALTERED: the entry does not say what signers call its server",
+            ": echo done: NOT SIGNED",
+            ": systemctl restart nginx: not signed, as the server allows",
+            ": echo done: not signed: the agent was not connected",
         ],
     );
 }
@@ -280,7 +320,7 @@ fn nothing_of_the_log_moves_the_cursor() {
         record.server_name = Some("web\r".to_owned());
     }
 
-    let report = log.report();
+    let report = log.report(false);
 
     assert!(!report.lines[0].contains(char::is_control), "{report:?}");
 }

@@ -24,6 +24,25 @@ impl Scene {
         format!("/grants/{}", text_of(&grant["id"]))
     }
 
+    /// The ticket of a terminal whose client was lost.
+    async fn lost(&self, account: &Account) -> Ticket {
+        let mut client = self.open_as(account).await;
+        client.type_in("echo on''ce\n").await;
+        client.until("once\r\n").await;
+        let ticket = client.lose();
+        self.until_detached().await;
+        ticket
+    }
+
+    /// A terminal in which a program runs.
+    async fn busy(&self, account: &Account) -> Client {
+        let mut client = self.open_as(account).await;
+        client.type_in(&format!("X={} sh -c 'echo on''ce; sleep 1000; :'\n", self.machine.marker)).await;
+        client.until("once\r\n").await;
+        self.machine.until_processes(1).await;
+        client
+    }
+
     /// Makes the owner a member of a new team. Returns the address of the membership.
     async fn join_team(&self, name: &str) -> String {
         let team = self.site.post("/teams").json(json!({ "name": name })).expect(201).await;
@@ -60,15 +79,8 @@ async fn who_has_lost_the_right_resumes_nothing_and_a_terminal_that_was_open_end
     let scene = Scene::start().await;
     let guest = scene.site.service.register("guest").await;
     let grant = scene.grant().await;
-    let mut client = scene.open_as(&guest).await;
-    client.type_in("echo on''ce\n").await;
-    client.until("once\r\n").await;
-    let ticket = client.lose();
-    scene.until_detached().await;
-    let mut open = scene.open_as(&guest).await;
-    open.type_in(&format!("X={} sh -c 'echo on''ce; sleep 1000; :'\n", scene.machine.marker)).await;
-    open.until("once\r\n").await;
-    scene.machine.until_processes(1).await;
+    let ticket = scene.lost(&guest).await;
+    let mut open = scene.busy(&guest).await;
 
     let _: Value = scene.by_owner("DELETE", &grant).expect(200).await;
 
@@ -80,11 +92,7 @@ async fn who_has_lost_the_right_resumes_nothing_and_a_terminal_that_was_open_end
 #[actix_web::test]
 async fn a_person_whose_teams_have_changed_resumes_nothing_until_they_are_the_same_again() {
     let scene = Scene::start().await;
-    let mut client = scene.open().await;
-    client.type_in("echo on''ce\n").await;
-    client.until("once\r\n").await;
-    let ticket = client.lose();
-    scene.until_detached().await;
+    let ticket = scene.lost(&scene.site.owner).await;
 
     let member = scene.join_team("ops").await;
     let error = scene.refusal(&scene.site.owner, &ticket).await;
@@ -141,15 +149,8 @@ async fn a_locked_account_resumes_nothing_and_its_open_terminal_ends() {
     let scene = Scene::start().await;
     let guest = scene.site.service.register("guest").await;
     scene.grant().await;
-    let mut client = scene.open_as(&guest).await;
-    client.type_in("echo on''ce\n").await;
-    client.until("once\r\n").await;
-    let ticket = client.lose();
-    scene.until_detached().await;
-    let mut open = scene.open_as(&guest).await;
-    open.type_in(&format!("X={} sh -c 'echo on''ce; sleep 1000; :'\n", scene.machine.marker)).await;
-    open.until("once\r\n").await;
-    scene.machine.until_processes(1).await;
+    let ticket = scene.lost(&guest).await;
+    let mut open = scene.busy(&guest).await;
 
     let lock = scene.by_owner("PUT", &format!("/users/{}", guest.id)).json(json!({"disabled": true}));
     let _: Value = lock.expect(200).await;
@@ -163,11 +164,7 @@ async fn a_locked_account_resumes_nothing_and_its_open_terminal_ends() {
 async fn with_step_up_a_terminal_is_resumed_after_a_recent_proof() {
     let scene =
         Scene::start_with(&["--terminal", "on"], |config| config.step_up = Some(Duration::from_secs(600))).await;
-    let mut client = scene.open().await;
-    client.type_in("echo on''ce\n").await;
-    client.until("once\r\n").await;
-    let ticket = client.lose();
-    scene.until_detached().await;
+    let ticket = scene.lost(&scene.site.owner).await;
     let (service, address) = (&scene.site.service, scene.site.service.address);
     // As if ten minutes had passed. A login that was not used yet is not cached.
     let old = service.sign_in(&scene.site.owner).await;

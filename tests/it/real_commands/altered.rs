@@ -156,6 +156,20 @@ async fn a_rewritten_log_is_whole_and_its_signatures_show_what_was_altered() {
         ),
     ];
 
+    // Whoever can change an entry can say that its server asks for nothing. Who knows better says so.
+    let less = [
+        (
+            "that a signature was asked for, and that it was signed",
+            log.with(command, detail(|detail| _ = detail.as_object_mut().unwrap().retain(|key, _| key == "command"))),
+            "NOT SIGNED".to_owned(),
+        ),
+        (
+            "which server asked for it",
+            log.with(command, detail(|detail| _ = detail.as_object_mut().unwrap().remove("signing"))),
+            forged("the entry does not say what signers call its server"),
+        ),
+    ];
+
     let before = log.host.verify("allowed_signers").await;
     assert_eq!(
         (before.code, before.stdout.matches(": signed by ada@example.org for web-1\n").count()),
@@ -169,7 +183,16 @@ async fn a_rewritten_log_is_whole_and_its_signatures_show_what_was_altered() {
         assert_eq!(found.stdout.matches(&format!(": {said}\n")).count(), 1, "{what}: {found:?}");
         assert!(found.stderr.ends_with("without the signatures that servers ask for: 1\n"), "{what}: {found:?}");
     }
+    for (what, records, said) in less {
+        log.write(records).await;
+        assert_eq!(log.host.verify("allowed_signers").await.code, Some(0), "{what}: it is not noticed");
+        let found = log.host.verify_strictly("allowed_signers").await;
+        assert_eq!(found.code, Some(1), "{what}: {found:?}");
+        assert_eq!(found.stdout.matches(&format!(": {said}\n")).count(), 1, "{what}: {found:?}");
+    }
     log.write(log.records.clone()).await;
+    let strictly = log.host.verify_strictly("allowed_signers").await;
+    assert_eq!((strictly.code, &strictly.stdout), (Some(0), &before.stdout), "{strictly:?}");
     let after = log.host.verify("allowed_signers").await;
     assert_eq!((after.code, &after.stdout), (Some(0), &before.stdout), "{after:?}");
 }

@@ -1,8 +1,7 @@
 //! A real service whose whole database was in an attacker's hands, and an agent whose owner has switched on nothing, or only what
 //! is signed.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
@@ -84,15 +83,7 @@ impl Signing {
     async fn start() -> Self {
         let (site, machine, signers, files) =
             (Site::start().await, Machine::new(), Signers::new(), TempDir::new().unwrap());
-        // The agent is another user, who may read the owner's files.
-        fs::set_permissions(&files, Permissions::from_mode(0o755)).unwrap();
-        let path = |name: &str| files.path().join(name);
-        fs::write(path("allowed_signers"), &signers.lines).unwrap();
-        let policy = format!(
-            "commands = \"signed\"\nname = \"web-1\"\napprovals = 2\nsigners = \"{}\"\n",
-            path("allowed_signers").display()
-        );
-        fs::write(path("policy.toml"), policy).unwrap();
+        signers.write_policy(files.path(), "approvals = 2\n");
         Self { site, machine, signers, files }
     }
 

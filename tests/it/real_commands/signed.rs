@@ -18,6 +18,7 @@ use crate::support::eventually;
 use crate::support::keygen::{self, Keygen};
 use crate::support::rest::Answer;
 use crate::support::storage::direct;
+use crate::support::terminal::Client;
 
 /// A server that asks for signatures of everything, and its signers.
 pub(super) struct Signed {
@@ -83,6 +84,10 @@ impl Signed {
 
     pub async fn verify(&self, signers: &str) -> Outcome {
         self.verify_with(signers, &[]).await
+    }
+
+    pub async fn verify_strictly(&self, signers: &str) -> Outcome {
+        self.verify_with(signers, &["--strict"]).await
     }
 
     async fn verify_with(&self, signers: &str, flags: &[&str]) -> Outcome {
@@ -183,6 +188,24 @@ async fn a_batch_is_signed_once() {
     let proof = host.verify("allowed_signers").await;
     assert_eq!(proof.code, Some(0), "{proof:?}");
     assert!(proof.stdout.contains("echo done: signed by ada@example.org for web-1\n"), "{proof:?}");
+}
+
+#[actix_web::test]
+async fn a_signed_terminal_is_resumed_without_another_signature_and_ends_in_its_time() {
+    let host = Signed::start().await;
+    let site = &host.scene.site;
+    let (address, token) = (site.service.address, &site.owner.token);
+    let signed = host.signed("ada", &json!({ "kind": "terminal", "timeout_seconds": 5 }));
+
+    let mut client = Client::open_signed(address, token, site.server_id, Some(&signed)).await;
+    client.type_in("echo on''ce\n").await;
+    client.until("once\r\n").await;
+    let mut client = Client::resume(address, token, client.lose()).await;
+    client.type_in("echo tw''ice\n").await;
+    client.until("twice\r\n").await;
+    let error = client.socket.until("error").await;
+
+    assert_eq!(error, json!({"code": "agent_refused", "detail": "the terminal was signed for this long only"}));
 }
 
 #[actix_web::test]

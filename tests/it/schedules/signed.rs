@@ -27,15 +27,10 @@ struct Real {
 impl Real {
     async fn start() -> Self {
         let (site, signers, files) = (Site::start().await, Signers::new(), TempDir::new_in("/dev/shm").unwrap());
-        // The agent is another user, who may read the owner's files.
-        fs::set_permissions(&files, Permissions::from_mode(0o755)).unwrap();
-        let path = |name: &str| files.path().join(name);
-        fs::create_dir(path("state")).unwrap();
-        fs::set_permissions(path("state"), Permissions::from_mode(0o777)).unwrap();
-        fs::write(path("allowed_signers"), &signers.lines).unwrap();
-        let policy =
-            format!("commands = \"signed\"\nname = \"web-1\"\nsigners = \"{}\"\n", path("allowed_signers").display());
-        fs::write(path("policy.toml"), policy).unwrap();
+        signers.write_policy(files.path(), "");
+        let state = files.path().join("state");
+        fs::create_dir(&state).unwrap();
+        fs::set_permissions(&state, Permissions::from_mode(0o777)).unwrap();
         let mut real = Self { site, signers, clock: TestClock::new(), files, agent: None };
         // Before what is due now: the agent's record begins when it first looks up what has run, and refuses what may have run
         // before then.

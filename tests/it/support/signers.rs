@@ -1,6 +1,9 @@
 //! People who sign commands, and agents that ask for their signatures.
 
+use std::fs::{self, Permissions};
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use signalbox_protocol::agent::{AgentInfo, AgentMessage, Auth, ServiceMessage, SigningInfo};
@@ -27,6 +30,19 @@ impl Signers {
             keygen.generate(name, "ed25519", "");
         }
         Self { keygen, lines }
+    }
+
+    /// Writes a policy of `web-1` that asks for signatures of commands by those of [`Self::lines`], with further lines, into a
+    /// directory. Returns the path of its file.
+    pub fn write_policy(&self, directory: &Path, further: &str) -> PathBuf {
+        // The agent is another user, who may read the owner's files.
+        fs::set_permissions(directory, Permissions::from_mode(0o755)).unwrap();
+        let (signers, policy) = (directory.join("allowed_signers"), directory.join("policy.toml"));
+        fs::write(&signers, &self.lines).unwrap();
+        let signers = signers.display();
+        let text = format!("commands = \"signed\"\nname = \"web-1\"\nsigners = \"{signers}\"\n{further}");
+        fs::write(&policy, text).unwrap();
+        policy
     }
 
     /// A payload of a command for `web-1` that holds for some milliseconds from now on, with other fields.

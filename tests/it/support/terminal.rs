@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -31,7 +33,14 @@ pub struct Client {
 impl Client {
     /// A new terminal of 100 by 30 characters.
     pub async fn open(address: SocketAddr, token: &str, server_id: Uuid) -> Self {
-        let path = format!("/api/v1/ws/terminal/{server_id}?columns=100&rows=30&keep=true");
+        Self::open_signed(address, token, server_id, None).await
+    }
+
+    /// The same with what was signed for it.
+    pub async fn open_signed(address: SocketAddr, token: &str, server_id: Uuid, signed: Option<&Value>) -> Self {
+        let signed = signed.map(|signed| format!("&signed={}", BASE64_URL_SAFE_NO_PAD.encode(signed.to_string())));
+        let signed = signed.unwrap_or_default();
+        let path = format!("/api/v1/ws/terminal/{server_id}?columns=100&rows=30&keep=true{signed}");
         let mut socket = Dashboard::open(address, &path, Pass::Subprotocol(token), &[]).await.unwrap();
         let kept = socket.expect("kept").await;
         let ticket =
