@@ -1,5 +1,6 @@
 //! The command line. Every flag is an environment variable too.
 
+mod audit;
 mod import;
 mod limits;
 mod oidc;
@@ -16,7 +17,6 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 use signalbox_agent::environment::{self, Names, UnknownVariable};
 
-use crate::audit::chain::HASH_LENGTH;
 use crate::config::{
     Config, EVENT_DAYS, MIN_FREE_BYTES, MIN_PASSWORD_ITERATIONS, NatsConfig, PASSWORD_ITERATIONS, Registration,
     Retention, WebInterface,
@@ -25,9 +25,10 @@ use crate::health::{HealthError, Question, url_of};
 use crate::networks::network;
 use crate::observe::LogFormat;
 use crate::store::{DatabaseSettings, POSTGRES_CONNECTIONS, Pooler};
+pub use audit::{AuditCommand, VerifyArgs};
 pub use import::{ImportCommand, SqliteToPostgresArgs};
 pub use users::{AdminArgs, InviteArgs, ListUsersArgs, UserArgs, UserCommand};
-use values::{days, directory, hash, listen, log_filter, origin, public_url, secret, subject, whole};
+use values::{days, directory, listen, log_filter, origin, public_url, secret, subject, whole};
 
 /// Headings of `--help`, and of the tables in docs/reference/flags.md.
 mod heading {
@@ -99,12 +100,6 @@ pub enum Command {
     /// Check the audit log
     #[command(subcommand)]
     Audit(AuditCommand),
-}
-
-#[derive(Debug, Subcommand)]
-pub enum AuditCommand {
-    /// Check that nothing in the audit log was changed, moved or removed, also while the service runs
-    Verify(VerifyArgs),
 }
 
 /// What every command that opens the database needs.
@@ -312,27 +307,6 @@ pub struct BackupArgs {
 
 #[derive(Debug, Args)]
 pub struct MigrateArgs {
-    #[command(flatten)]
-    pub data: DataArgs,
-}
-
-#[derive(Debug, Args)]
-pub struct VerifyArgs {
-    /// Hash of an entry that you wrote down earlier, and that must be in the log
-    #[arg(long, value_name = "HEX", requires = "expect_seq", value_parser = hash)]
-    pub expect_hash: Option<[u8; HASH_LENGTH]>,
-    /// Number of that entry
-    #[arg(long, value_name = "N", requires = "expect_hash", value_parser = whole::<i64>(1, i64::MAX.unsigned_abs()))]
-    pub expect_seq: Option<i64>,
-    /// File of allowed signers: list each order with who signed it, and fail if one was forged, altered, or lacks signatures
-    #[arg(long, value_name = "FILE")]
-    pub signatures: Option<PathBuf>,
-    /// Command that servers run without a signature, as in `allow` of their policies (repeatable)
-    #[arg(long, value_name = "PATTERN", requires = "signatures")]
-    pub allow: Vec<String>,
-    /// All servers ask for signatures: fail if an entry says that its server does not, and if an order has no end
-    #[arg(long, requires = "signatures")]
-    pub strict: bool,
     #[command(flatten)]
     pub data: DataArgs,
 }

@@ -44,6 +44,6 @@ pub const OLDEST_PROTOCOL_VERSION: u32 = 1;
 /// The largest message, in bytes, that either side accepts after authentication.
 pub const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// The largest message, in bytes, before authentication. An `auth` message is far below 1 KiB, and a peer that has not shown a
-/// key yet gets no more memory than this.
+/// The largest message, in bytes, before authentication. The longest `auth` message has 10 KiB of commands that its agent holds
+/// and 6 KiB of signers at most, and a peer that has not shown a key yet gets no more memory than this.
 pub const MAX_AUTH_MESSAGE_BYTES: usize = 16 * 1024;

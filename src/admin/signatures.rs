@@ -31,7 +31,7 @@ pub struct Review<'a> {
     open: HashMap<Place, VecDeque<usize>>,
 }
 
-/// Server, action and target, which the two entries of an order have in common.
+/// Server, action and order, or target in entries of earlier versions, which the two entries of an order have in common.
 type Place = (Uuid, String, String);
 
 struct Order {
@@ -71,7 +71,9 @@ impl<'a> Review<'a> {
         let Some(kind) = kind_of(&record.action) else { return };
         let detail: Value = serde_json::from_str(&record.detail).unwrap_or_default();
         let server_id = record.server_id.unwrap_or_default();
-        let place = (server_id, record.action.clone(), record.target.clone().unwrap_or_default());
+        // A container has many orders, one after the other or at once.
+        let order = detail.get("order_id").and_then(Value::as_str).or(record.target.as_deref());
+        let place = (server_id, record.action.clone(), order.unwrap_or_default().to_owned());
         if record.outcome == "started" {
             self.open.entry(place).or_default().push_back(self.orders.len());
             let claim = Claim::of(record, kind, &detail, (self.signers, self.allowed));
@@ -83,7 +85,7 @@ impl<'a> Review<'a> {
                 slot.remove();
             }
             if let Some(order) = oldest.and_then(|index| self.orders.get_mut(index)) {
-                order.fate = Fate::of(&record.outcome, &detail);
+                order.fate = Fate::of(kind, &record.outcome, &detail);
             }
         }
     }

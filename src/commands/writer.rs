@@ -30,14 +30,8 @@ impl Change for CommandChange {
     fn haste(&self) -> Haste {
         match self.write {
             CommandWrite::New(_) => Haste::Urgent,
-            CommandWrite::Ended(_) => Haste::Patient,
-            CommandWrite::NewBatch(..)
-            | CommandWrite::AuditOnly
-            | CommandWrite::Started { .. }
-            | CommandWrite::Skipped { .. }
-            | CommandWrite::Dropped { .. }
-            | CommandWrite::BatchEnded { .. }
-            | CommandWrite::BatchCancelled { .. } => Haste::Usual,
+            _ if self.can_wait => Haste::Patient,
+            _ => Haste::Usual,
         }
     }
 }
@@ -60,7 +54,7 @@ impl JobWriter {
 
     /// Writes a change with its audit entries. Returns whether a row was changed, when all of it is durable.
     pub async fn write(&self, write: CommandWrite, entries: Vec<Entry>) -> Result<bool, BatchWriterError> {
-        self.batch_writer.write(CommandChange { write, entries }).await
+        self.batch_writer.write(CommandChange { write, entries, can_wait: false }).await
     }
 
     /// Stores a command that is about to be sent. If that fails, its job is removed.
@@ -77,15 +71,24 @@ impl JobWriter {
     pub async fn conclude(&self, job: &Arc<Job>, end: End) {
         if job.end(end) {
             let (writer, job) = (self.clone(), job.clone());
-            _ = tokio::spawn(async move { writer.store_end(&job).await }).await;
+            _ = tokio::spawn(async move { writer.store_end_of(&job, false).await }).await;
         }
     }
 
-    /// Stores the end of a job, then removes the job. Retries for as long as the database is unavailable.
+    /// Stores the end of a job whose agent has reported it, then removes the job. Retries for as long as the database is unavailable.
     pub async fn store_end(&self, job: &Job) {
+        self.store_end_of(job, true).await;
+    }
+
+    async fn store_end_of(&self, job: &Job, can_wait: bool) {
         let Some(end) = job.to_stored() else { return };
         let entry = entries::ended(&job.row, &end);
-        while let Err(error) = self.write(CommandWrite::Ended(Box::new(end.clone())), vec![entry.clone()]).await {
+        let change = || CommandChange {
+            write: CommandWrite::Ended(Box::new(end.clone())),
+            entries: vec![entry.clone()],
+            can_wait,
+        };
+        while let Err(error) = self.batch_writer.write(change()).await {
             tracing::error!(job.id = %end.id, %error, "the end of a command could not be stored");
             if matches!(error, BatchWriterError::Stopped) {
                 return;

@@ -188,7 +188,11 @@ pub async fn commands(scene: &Scene<'_>) -> Result<(), StoreError> {
     for (name, hours, command, by) in COMMANDS {
         if let Some(server) = scene.servers.iter().find(|(_, machine)| machine.name == name) {
             let ended = ended(scene, server, (scene.course.at(hours), command, by), None);
-            changes.push(CommandChange { write: CommandWrite::New(Box::new(ended)), entries: Vec::new() });
+            changes.push(CommandChange {
+                write: CommandWrite::New(Box::new(ended)),
+                entries: Vec::new(),
+                can_wait: false,
+            });
         }
     }
     let (tag, hours, command) = BATCH;
@@ -215,6 +219,7 @@ pub async fn commands(scene: &Scene<'_>) -> Result<(), StoreError> {
         changes.push(CommandChange {
             write: CommandWrite::NewBatch(Box::new(batch), commands, None),
             entries: Vec::new(),
+            can_wait: false,
         });
     }
     scene.state.store.write_commands(&changes).await?;

@@ -176,7 +176,9 @@ fn with_demands(entry: Entry, agent: Option<&str>) -> Entry {
     if !info.capabilities.iter().any(|name| name == capability) {
         return entry;
     }
-    entry.also("signing", info.signing.map_or(json!({}), |signing| json!(signing)))
+    // Who the signers were, the file of signers says at the time of the check.
+    let asked = info.signing.map(|signing| json!({ "name": signing.name, "approvals": signing.approvals }));
+    entry.also("signing", asked.unwrap_or_else(|| json!({})))
 }
 
 /// The audit detail of a field's change; none where the field stays.

@@ -32,6 +32,8 @@ pub struct CommandChange {
     pub write: CommandWrite,
     /// The audit entries.
     pub entries: Vec<Entry>,
+    /// Whether nobody waits for it, so that it may be written with later ones.
+    pub can_wait: bool,
 }
 
 /// A change of stored commands.

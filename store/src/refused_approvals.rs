@@ -9,6 +9,7 @@ use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QuerySelect};
 use serde_json::json;
 use signalbox_protocol::Timestamp;
+use signalbox_protocol::signed::Signed;
 use uuid::Uuid;
 
 use super::StoreError;
@@ -45,8 +46,9 @@ pub(super) async fn settle(
             .await?;
         return Ok(None);
     };
-    // All signatures stay: which of them an agent counts, it does not say. With as many as there are it is not sent again.
-    let needed = i32::try_from(signatures).unwrap_or(i32::MAX).saturating_add(1);
+    // All signatures stay: which of them an agent counts, it does not say. With as many as were sent it is not sent again. One more may
+    // have come since.
+    let needed = sent(connection, batch_id).await?.saturating_add(1);
     let reopened = approval::Entity::update_many()
         .col_expr(approval::Column::Status, Expr::value(WAITING))
         .col_expr(approval::Column::EndedAt, Expr::value(None::<i64>))
@@ -61,6 +63,18 @@ pub(super) async fn settle(
     let detail = json!({ "command": approval.command, "reason": reason, "batch_id": batch_id, "needed": needed });
     let entry = Entry::new(action::APPROVAL_REOPEN, approval.user_id, Actor::service(""));
     Ok(Some(entry.target(approval.id).detail(detail)))
+}
+
+/// How many signatures a batch carried.
+async fn sent(connection: &impl ConnectionTrait, batch_id: Uuid) -> Result<i32, StoreError> {
+    let signed = command::Entity::find()
+        .select_only()
+        .column(command::Column::Signed)
+        .filter(command::Column::BatchId.eq(batch_id))
+        .limit(1);
+    let signed = signed.into_tuple::<Option<String>>().one(connection).await?.flatten();
+    let signed = signed.and_then(|text| serde_json::from_str::<Signed>(&text).ok());
+    Ok(signed.map_or(0, |signed| i32::try_from(signed.signatures.len()).unwrap_or(i32::MAX)))
 }
 
 /// Why no agent of a batch ran it, if more signatures can change that. One that was not asked does not count.

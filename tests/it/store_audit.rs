@@ -77,7 +77,13 @@ async fn an_order_notes_what_its_server_asks_of_those_who_sign() {
     let raw = scene.raw().await;
     let signing = json!({ "name": "vault", "approvals": 2 });
     let details = async |capabilities: Value, signing: &Value| {
-        let agent = json!({ "version": "1", "capabilities": capabilities, "signing": signing });
+        let mut reported = signing.clone();
+        if let Some(fields) = reported.as_object_mut() {
+            // They are many, and stay out of the log.
+            let signer = json!({ "name": "ada", "kind": "ssh-ed25519", "fingerprint": "SHA256:a" });
+            fields.extend([("signers".to_owned(), json!([signer])), ("more_signers".to_owned(), json!(3))]);
+        }
+        let agent = json!({ "version": "1", "capabilities": capabilities, "signing": reported });
         raw.execute_unprepared(&format!("UPDATE servers SET agent = '{agent}'")).await.unwrap();
         let before = scene.store.audit_head().await.unwrap().seq;
         let told = |action, outcome| Entry { action, ..entry() }.on_server(server.record.id).outcome(outcome);

@@ -16,6 +16,10 @@ use crate::policy::{Policy, Switch};
 /// The most people who may have to sign one command.
 const MAX_APPROVALS: u32 = 10;
 
+/// The signers that the agent names are at most so many bytes of its first message, which is bounded and has the commands that it holds,
+/// too.
+const MAX_SIGNERS_BYTES: usize = 4 * 1024;
+
 /// The owner's demands, from files that only root can change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Demands {
@@ -102,6 +106,7 @@ impl Demands {
     pub fn info(&self) -> SigningInfo {
         let Self { name, signers, approvals, allowed: _ } = self;
         let keys = signers.all();
+        let mut bytes_left = MAX_SIGNERS_BYTES;
         let named = keys.iter().take(MAX_SIGNERS).map(|signer| {
             let (kind, bytes) = match &signer.key {
                 Key::Ssh { kind, bytes } => (kind.clone(), bytes),
@@ -109,11 +114,18 @@ impl Demands {
             };
             SignerInfo { name: bounded(Some(signer.principals.clone())), kind, fingerprint: fingerprint(bytes) }
         });
+        let named: Vec<SignerInfo> = named
+            .take_while(|SignerInfo { name, kind, fingerprint }| {
+                let left = bytes_left.checked_sub(name.len() + kind.len() + fingerprint.len());
+                bytes_left = left.unwrap_or_default();
+                left.is_some()
+            })
+            .collect();
         SigningInfo {
             name: name.clone(),
             approvals: u32::try_from(*approvals).unwrap_or(u32::MAX),
-            signers: named.collect(),
-            more_signers: u32::try_from(keys.len().saturating_sub(MAX_SIGNERS)).unwrap_or(u32::MAX),
+            more_signers: u32::try_from(keys.len().saturating_sub(named.len())).unwrap_or(u32::MAX),
+            signers: named,
         }
     }
 }
@@ -122,8 +134,8 @@ impl Demands {
 mod tests {
     use super::*;
 
-    /// Of as many people, each with a key of their own.
-    fn demands(people: usize) -> Demands {
+    /// Of as many people, each with a key of their own, whose names end like this.
+    fn demands_of(people: usize, end: &str) -> Demands {
         let key = |number: usize| {
             let mut bytes = Vec::new();
             signalbox_signing::ssh::put_string(&mut bytes, b"ssh-ed25519").unwrap();
@@ -131,9 +143,23 @@ mod tests {
             base64::Engine::encode(&base64::prelude::BASE64_STANDARD, bytes)
         };
         let lines: Vec<String> =
-            (0..people).map(|number| format!("p{number}@example.org ssh-ed25519 {}", key(number))).collect();
+            (0..people).map(|number| format!("p{number}@{end} ssh-ed25519 {}", key(number))).collect();
         let signers = Signers::parse(&lines.join("\n")).unwrap();
         Demands { name: "web-1".to_owned(), signers, approvals: 2, allowed: Allowed::default() }
+    }
+
+    fn demands(people: usize) -> Demands {
+        demands_of(people, "example.org")
+    }
+
+    #[test]
+    fn long_names_leave_room_for_the_rest_of_the_first_message() {
+        let info = demands_of(32, &"x".repeat(300)).info();
+
+        let bytes = serde_json::to_vec(&info.signers).unwrap().len();
+        assert!(bytes < 6 * 1024, "{bytes} bytes");
+        assert!(!info.signers.is_empty());
+        assert_eq!(info.signers.len() + info.more_signers as usize, 32);
     }
 
     #[test]

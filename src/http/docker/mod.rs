@@ -217,13 +217,14 @@ async fn act(
         let entry =
             Entry::new(verb.action(), access.owner_id(), actor).on_server(access.server_id()).target(&container_id);
         let known = name_of(&state, access.server_id(), &container_id);
-        let started = described(entry.clone(), known.clone(), signed.as_ref());
+        let order_id = json!(Uuid::now_v7());
+        let started = described(entry.clone(), known.clone(), signed.as_ref()).also("order_id", order_id.clone());
         state.store.record(started.outcome(Outcome::Started)).await?;
         let containers = Containers { registry: &state.registry, server_id: access.server_id(), by };
         let acted = containers.act(verb, ContainerParams { container_id, timeout_seconds, asker, signed }).await;
         let outcome = acted.as_ref().map_or_else(outcome_of, |_| Outcome::Ok);
         let name = acted.as_ref().ok().and_then(|acted| acted.name.clone()).or(known);
-        let ended = described(entry, name, None).outcome(outcome);
+        let ended = described(entry, name, None).also("order_id", order_id).outcome(outcome);
         let ended = ended.reason(acted.as_ref().err().and_then(CallError::reason));
         if let Err(error) = state.store.record(ended).await {
             // The action has been done, and that is what the caller must know.

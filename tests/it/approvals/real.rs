@@ -1,5 +1,7 @@
 //! Approvals with the real agent.
 
+use entity::approval;
+use sea_orm::{ColumnTrait, Database, EntityTrait, PaginatorTrait, QueryFilter};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -7,6 +9,7 @@ use super::{LONG, path};
 use crate::support::machine::Machine;
 use crate::support::signers::Signers;
 use crate::support::site::Site;
+use crate::support::storage::direct;
 use crate::support::{eventually, text_of};
 
 /// A service, and the real agent on its server, which asks for two signatures.
@@ -53,6 +56,14 @@ impl Real {
             (now["status"] == "awaiting_approval" && now["refused_reason"].is_string()).then_some(now)
         })
         .await
+    }
+
+    /// How many approvals in the database have standard input.
+    async fn stored_inputs(&self) -> u64 {
+        let url = direct(&self.site.service.state.config.database_url());
+        let database = Database::connect(url).await.unwrap();
+        let have_input = approval::Entity::find().filter(approval::Column::Stdin.is_not_null());
+        have_input.count(&database).await.unwrap()
     }
 
     async fn result(&self, batch_id: &Value) -> Value {
@@ -156,6 +167,7 @@ async fn a_command_that_waits_again_has_its_input_and_can_be_withdrawn() {
     assert_eq!(refused["stdin"], "a", "{refused}");
     real.site.service.client.delete(path(&waiting)).bearer(&real.site.owner.token).expect(200).await;
     assert_eq!(real.site.read(&path(&waiting)).await["stdin"], Value::Null);
+    assert_eq!(real.stored_inputs().await, 0, "it may be a secret");
 
     let waiting = ask().await;
     real.sign(&waiting, "eve", &payload).await;
@@ -163,5 +175,6 @@ async fn a_command_that_waits_again_has_its_input_and_can_be_withdrawn() {
     real.sign(&waiting, "ben", &payload).await;
     let done = real.result(&real.batch(&waiting).await).await;
     assert_eq!((&done["status"], &done["preview"]), (&json!("succeeded"), &json!("b")), "{done}");
-    assert_eq!(real.site.read(&path(&waiting)).await["stdin"], Value::Null, "it may be a secret");
+    assert_eq!(real.site.read(&path(&waiting)).await["stdin"], Value::Null);
+    assert_eq!(real.stored_inputs().await, 0, "it may be a secret");
 }

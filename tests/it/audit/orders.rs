@@ -312,6 +312,39 @@ fn terminals_and_containers_are_judged_by_their_kind_and_action() {
 }
 
 #[test]
+fn a_signed_terminal_that_was_open_until_its_time_was_over_is_judged() {
+    let mut log = Log::new();
+    let fields = json!({ "kind": "terminal", "command": null });
+    let of = |signed: &Value| json!({ "signed": signed, "signing": { "name": "web-1", "approvals": 1 } });
+    let (own, stranger) = (log.signed(&["ada"], &fields), log.signed(&["eve"], &fields));
+
+    for (target, signed) in [("a", &own), ("b", &stranger)] {
+        log.add(action::TERMINAL_OPEN, target, Outcome::Started, of(signed));
+        log.add(action::TERMINAL_OPEN, target, Outcome::Failed("agent_refused".into()), json!({}));
+    }
+
+    log.expect(1, &[": a: signed by ada for web-1", ": b: FORGED OR ALTERED: no signature is by a known signer"]);
+}
+
+#[test]
+fn orders_for_one_container_have_ends_of_their_own() {
+    let mut log = Log::new();
+    let none = json!(null);
+    let restart = log.signed(&["ada"], &json!({ "kind": "container", "command": none, "action": "restart web" }));
+    let order = |id: &str, signed: &Value| json!({ "order_id": id, "signed": signed, "signing": { "name": "web-1", "approvals": 1 } });
+    let end = |id: &str| json!({ "order_id": id });
+
+    // The service ended before this one did.
+    log.add(action::CONTAINER_RESTART, "web", Outcome::Started, order("1", &restart));
+    log.add(action::CONTAINER_RESTART, "web", Outcome::Started, order("2", &json!(null)));
+    log.add(action::CONTAINER_RESTART, "web", Outcome::Refused, end("2"));
+    log.add(action::CONTAINER_RESTART, "web", Outcome::Started, order("3", &restart));
+    log.add(action::CONTAINER_RESTART, "web", Outcome::Ok, end("3"));
+
+    log.expect(0, &[": web: signed by ada for web-1", ": web: not signed: refused", ": web: signed by ada for web-1"]);
+}
+
+#[test]
 fn nothing_of_the_log_moves_the_cursor() {
     let mut log = Log::new();
     log.command(json!({ "command": "echo\u{1b}[2J" }), Outcome::Ok, json!({}));

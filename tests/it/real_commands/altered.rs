@@ -156,7 +156,7 @@ async fn a_rewritten_log_is_whole_and_its_signatures_show_what_was_altered() {
         ),
     ];
 
-    // Whoever can change an entry can say that its server asks for nothing. Who knows better says so.
+    // Anyone who can change an entry can say that its server asks for nothing.
     let less = [
         (
             "that a signature was asked for, and that it was signed",

@@ -45,12 +45,13 @@ async fn ask(
         // There were enough signatures.
         let started = call.api.get(&format!("/commands/batches/{id}"), &[]).await?;
         let verdict = batch::verdict(&batch::follow(call, started).await?);
-        if verdict.is_err() {
-            // For the service there were; the agents may know better.
-            let now: Approval = parsed(call.api.get(&format!("/commands/approvals/{}", approval.id), &[]).await?)?;
-            if now.status == WAITS {
-                output::complain(&format!("the command {}", now.words()));
-            }
+        // For the service there were; the agents may know better.
+        if verdict.is_err()
+            && let Ok(now) = call.api.get(&format!("/commands/approvals/{}", approval.id), &[]).await
+            && let Ok(now) = parsed::<Approval>(now)
+            && now.status == WAITS
+        {
+            output::complain(&format!("the command {}", now.words()));
         }
         return verdict;
     }
