@@ -36,6 +36,7 @@ pub fn read(roots: &Roots, policy: &Policy, demands: Option<&Demands>) -> AgentI
         machine_id: identity::machine_id(roots),
         capabilities: policy.capabilities(),
         signing: demands.map(|demands| Box::new(demands.info())),
+        failed_update: None,
     }
 }
 
@@ -165,6 +166,7 @@ mod tests {
             machine_id: String::new(),
             capabilities: Policy::default().capabilities(),
             signing: None,
+            failed_update: None,
         };
         assert_eq!(info, expected);
         assert!(info.is_bounded());

@@ -123,5 +123,6 @@ fn agent_info() -> AgentInfo {
         // Only capabilities for which this generator answers the service's requests. Commands are only sent to obedient agents.
         capabilities: vec!["metrics".to_owned(), "commands".to_owned()],
         signing: None,
+        failed_update: None,
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::FailedUpdate;
 use crate::Timestamp;
 use crate::text::clean;
 
@@ -66,13 +67,16 @@ pub struct AgentInfo {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub machine_id: String,
     /// What the agent's own policy permits: any of `metrics`, `processes`, `docker`, `docker_control`, `commands`, `logs`,
-    /// `terminal`, `recordings`.
+    /// `terminal`, `recordings`, `updates`.
     #[serde(default)]
     pub capabilities: Vec<String>,
     /// What the owner's policy asks of those who sign; none where nothing needs a signature, and from older agents. It is for
     /// people who want to know what to sign: the agent alone decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signing: Option<Box<SigningInfo>>,
+    /// The last build that the agent tried and that did not work, as long as it runs the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_update: Option<Box<FailedUpdate>>,
 }
 
 /// What an agent asks of those who sign.
@@ -120,8 +124,22 @@ impl SigningInfo {
 impl AgentInfo {
     /// Removes the characters from every text that a name may not have.
     pub fn clean(&mut self) {
-        let Self { version, hostname, os, kernel, arch, cpu_count: _, boot_id, machine_id, capabilities, signing } =
-            self;
+        let Self {
+            version,
+            hostname,
+            os,
+            kernel,
+            arch,
+            cpu_count: _,
+            boot_id,
+            machine_id,
+            capabilities,
+            signing,
+            failed_update,
+        } = self;
+        if let Some(failed) = failed_update {
+            [&mut failed.version, &mut failed.reason].into_iter().for_each(clean);
+        }
         if let Some(signing) = signing {
             signing.texts_mut().for_each(clean);
         }
@@ -133,7 +151,8 @@ impl AgentInfo {
         let texts =
             [&self.version, &self.hostname, &self.os, &self.kernel, &self.arch, &self.boot_id, &self.machine_id];
         let of_signing = self.signing.iter().flat_map(|signing| signing.texts());
-        let mut texts = texts.into_iter().chain(&self.capabilities).chain(of_signing);
+        let of_update = self.failed_update.iter().flat_map(|failed| [&failed.version, &failed.reason]);
+        let mut texts = texts.into_iter().chain(&self.capabilities).chain(of_signing).chain(of_update);
         texts.all(|text| text.len() <= 256 && !text.contains('\0'))
             && self.capabilities.len() <= 64
             && self.signing.as_ref().is_none_or(|signing| signing.signers.len() <= MAX_SIGNERS)

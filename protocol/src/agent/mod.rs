@@ -11,6 +11,7 @@ mod command;
 mod recording;
 mod request;
 mod stream;
+mod update;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -25,6 +26,10 @@ pub use recording::{
 };
 pub use request::{Request, RequestError, Response};
 pub use stream::{LogLine, LogLines, LogsStart, TerminalOutput, TerminalSize, TerminalStart};
+pub use update::{
+    FailedUpdate, MAX_RELEASE_BYTES, MAX_RELEASE_SIGNATURE_BYTES, OFFER_UPDATE, RELEASE_NAMESPACE, Release,
+    ReleasedProgram, UpdateOffer, UpdateTaken,
+};
 
 use crate::codec::Message;
 use crate::series::SeriesDescription;

@@ -216,6 +216,7 @@ pub fn agent_info() -> AgentInfo {
         machine_id: String::new(),
         capabilities: vec!["metrics".to_owned(), "docker".to_owned()],
         signing: None,
+        failed_update: None,
     }
 }
 
