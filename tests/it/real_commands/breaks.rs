@@ -88,6 +88,12 @@ async fn a_command_whose_agent_was_killed_is_lost_and_leaves_no_process() {
     let (gate, marker) = (machine.gate(), &machine.marker);
     let id = site.begin(&format!("X={marker}; export X; {}", waiting(&machine, &gate))).await;
     machine.until_processes(2).await;
+    // The agent sends output after it has noted the shell's process: one that is killed before that leaves the process alone.
+    eventually("its first output", async || {
+        let so_far = site.read(&format!("{}/{id}", site.commands_path())).await;
+        (so_far["stdout"] == "before\n").then_some(())
+    })
+    .await;
 
     agent.signal("KILL");
     agent.outcome().await;
