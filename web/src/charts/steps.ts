@@ -36,6 +36,12 @@ export class Steps {
     this.step(RANGE, queryOf(range, this.#usual));
   }
 
+  /** Shows another range, as a step of its own, by an address that says more than it; `shown` is the range before. */
+  showAt(address: string, shown: Range): void {
+    this.#rest();
+    this.#go(RANGE, address, queryOf(shown, this.#usual));
+  }
+
   /** Opens something else on the page, which Back closes. */
   open(changes: Changes): void {
     this.#rest();
@@ -51,9 +57,15 @@ export class Steps {
 
   /** Shows the range before, or the usual one. */
   back(): void {
+    if (!this.undoRange()) router.set(queryOf(this.#usual, this.#usual));
+  }
+
+  /** Shows the range before, if there was one. */
+  undoRange(): boolean {
     const place = router.steps.map(({ what }) => what).lastIndexOf(RANGE);
-    if (place >= 0) this.#leave(router.steps.length - place);
-    else router.set(queryOf(this.#usual, this.#usual));
+    if (place < 0) return false;
+    this.#leave(router.steps.length - place);
+    return true;
   }
 
   #go(what: string, address: string, before: Changes): void {
