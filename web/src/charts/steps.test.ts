@@ -87,6 +87,22 @@ test('leaving twice before the browser has moved goes back once', async () => {
   expect(router.steps).toHaveLength(1);
 });
 
+test('all last steps of a kind are taken back at once', async () => {
+  now += 10_000;
+  steps.step('one', { zoom: 'one.1' });
+  now += 10_000;
+  steps.step('two', { zoom: 'one.1,two.1' });
+  now += 10_000;
+  steps.step('two', { zoom: 'one.1,two.2' });
+
+  expect(steps.undoAll('one', () => true)).toBe(false);
+  expect(steps.undoAll('two', () => false)).toBe(false);
+  await moved(() => steps.undoAll('two', ({ zoom }) => zoom === 'one.1'));
+
+  expect(router.query.get('zoom')).toBe('one.1');
+  expect(router.steps.map(({ what }) => what)).toEqual(['one']);
+});
+
 test('without a step, back shows the usual range', () => {
   router.set({ from: '1970-01-01T00:01:40Z', to: '1970-01-01T00:05:00Z' });
 

@@ -55,6 +55,15 @@ export class Steps {
     return true;
   }
 
+  /** Takes all steps of a kind back that were the last ones, if `isWanted` of what there was before them. */
+  undoAll(what: string, isWanted: (before: Changes) => boolean): boolean {
+    const others = router.steps.map((step) => step.what !== what).lastIndexOf(true);
+    const first = router.steps[others + 1];
+    if (!first || !isWanted(first.before)) return false;
+    this.#leave(router.steps.length - others - 1);
+    return true;
+  }
+
   /** Shows the range before, or the usual one. */
   back(): void {
     if (!this.undoRange()) router.set(queryOf(this.#usual, this.#usual));
