@@ -192,6 +192,9 @@ test('what the agent refuses waits again, and runs with the signature that was m
   await expect(page.getByRole('row', { name: server.name })).toContainText('42');
   await expect(page).not.toHaveURL(new RegExp(id));
   const address = page.url();
+  // What waited would lead to the batch again.
+  await page.goBack();
+  await expect(page).toHaveURL('/run?view=waiting');
   await page.goto(`/run/${id}`);
   await expect(main(page)).toContainText(t.approvals.ranAgain());
   await main(page).getByRole('link', { name: t.approvals.show(), exact: true }).click();
