@@ -311,7 +311,7 @@ test('what is signed is what is shown: other words of the service cannot be sign
 
 test('settings say who signs, and make the line of an own key', async ({ signedIn: page, account, site }) => {
   const [ada, ben] = [sshKey(site, 'ada'), sshKey(site, 'ben')];
-  const server = await serverWith(site, account, site.unique('vault'), [ada.line, ben.line]);
+  const server = await serverWith(site, account, site.unique('vault'), [ada.line, `${ben.line}\n${ada.line}`]);
   const plain = await site.server(account);
   await site.agent(account, plain, '--commands', 'on');
 
@@ -324,6 +324,8 @@ test('settings say who signs, and make the line of an own key', async ({ signedI
   await expect(told.last().getByRole('listitem')).toHaveText([
     `ada@example.org ssh-ed25519 ${ada.fingerprint}`,
     `ben@example.org ssh-ed25519 ${ben.fingerprint}`,
+    // The file has this key twice.
+    `ada@example.org ssh-ed25519 ${ada.fingerprint}`,
   ]);
   await region.getByRole('button', { name: t.settings.beSigner() }).click();
   const dialog = page.getByRole('dialog', { name: t.settings.beSigner() });
