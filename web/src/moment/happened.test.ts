@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { AuditEntry } from '../api/types';
-import { happened, ofAudit, scoped } from './happened';
+import { happened, isCut, ofAudit, scoped } from './happened';
 import { alertThen, AROUND, AT, eventThen } from './testing';
 
 function entry(seq: number, action: string, more: Partial<AuditEntry> = {}): AuditEntry {
@@ -108,4 +108,11 @@ test('a deploy stands there once, and not as an entry of the audit log besides',
 
   expect(all.map((one) => one.title)).toEqual(['Deployed Shop, 2.14.0', 'Deleted a note of db-1']);
   expect(all[0]).toMatchObject({ by: 'ada', eventId: 'e2', icon: 'send' });
+});
+
+test('there may be more than what was read where a kind has as many as are read', () => {
+  const sources = { alerts: [], entries: [entry(1, 'login')], events: [reboot, reboot] };
+
+  expect(isCut(sources, 2)).toBe(true);
+  expect(isCut(sources, 3)).toBe(false);
 });
