@@ -78,10 +78,10 @@ test('buttons and keys move to earlier and later times', async ({ signedIn: page
     const query = new URL(page.url()).searchParams;
     return ['from', 'to'].map((name) => Date.parse(query.get(name) ?? '') / 1000) as [number, number];
   };
-  const later = page.getByRole('button', { name: t.explore.later() });
+  const later = page.getByRole('button', { name: t.overview.later() });
   await expect(later).toBeDisabled();
 
-  await page.getByRole('button', { name: t.explore.earlier() }).click();
+  await page.getByRole('button', { name: t.overview.earlier() }).click();
   await expect(page).toHaveURL(/from=.*to=/);
   const [from, to] = bounds();
   expect(to - from).toBe(3_600);
@@ -281,7 +281,7 @@ test('a drag zooms one view of a dashboard, and Back of the browser takes it bac
 
 test('a view keeps the range that was typed', async ({ signedIn: page }) => {
   await page.goto('/explore?s=cpu_percent');
-  await page.getByRole('button', { name: t.explore.custom(), exact: true }).click();
+  await page.getByRole('button', { name: t.overview.custom(), exact: true }).click();
   await page.getByRole('dialog').getByLabel(t.overview.inWords()).fill('2 d');
   await page.keyboard.press('Enter');
   const range = page.getByText(t.overview.follows({ duration: '2 d' }));
