@@ -1,5 +1,5 @@
 import { address } from './support/pages.ts';
-import { enter, expect, navigation, tab, test } from './support/test.ts';
+import { enter, expect, expectAccessible, navigation, tab, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test('a crossed threshold is seen everywhere by itself, is acknowledged, and is resolved', async ({
@@ -256,6 +256,27 @@ test('a rule that is saved says that nobody is notified, until there is a channe
   await asked;
   await expect(page.getByRole('switch')).toHaveCount(2);
   await expect(page.getByText(t.thresholds.nobody())).toBeHidden();
+});
+
+test('the containers of a server that a rule is about scroll by keyboard where there are many', async ({
+  page,
+  crowd,
+}) => {
+  await page.route('**/api/v1/docker/*/containers', async (route) => {
+    const answer = await route.fetch();
+    const [one] = (await answer.json()) as { id: string; name: string }[];
+    const many = Array.from({ length: 90 }, (_, place) => ({ ...one, id: `${place}`, name: `worker-${place}` }));
+    await route.fulfill({ json: many });
+  });
+  await enter(page, crowd.account, `/servers/${crowd.server.id}/alerts?new=container_state`);
+  const list = page.getByRole('list', { name: t.serverAlerts.containersNow() });
+  await expect(list.getByRole('listitem')).toHaveCount(90);
+  await expectAccessible(page);
+
+  await list.focus();
+  await page.keyboard.press('End');
+
+  await expect(list.getByText('worker-89', { exact: true })).toBeInViewport();
 });
 
 test('what is zoomed to on the page of an alert is in its address, and a step of the history', async ({

@@ -192,6 +192,9 @@ test('what the agent refuses waits again, and runs with the signature that was m
   await expect(page.getByRole('row', { name: server.name })).toContainText('42');
   await expect(page).not.toHaveURL(new RegExp(id));
   const address = page.url();
+  // What waited would lead to the batch again.
+  await page.goBack();
+  await expect(page).toHaveURL('/run?view=waiting');
   await page.goto(`/run/${id}`);
   await expect(main(page)).toContainText(t.approvals.ranAgain());
   await main(page).getByRole('link', { name: t.approvals.show(), exact: true }).click();
@@ -308,7 +311,7 @@ test('what is signed is what is shown: other words of the service cannot be sign
 
 test('settings say who signs, and make the line of an own key', async ({ signedIn: page, account, site }) => {
   const [ada, ben] = [sshKey(site, 'ada'), sshKey(site, 'ben')];
-  const server = await serverWith(site, account, site.unique('vault'), [ada.line, ben.line]);
+  const server = await serverWith(site, account, site.unique('vault'), [ada.line, `${ben.line}\n${ada.line}`]);
   const plain = await site.server(account);
   await site.agent(account, plain, '--commands', 'on');
 
@@ -321,6 +324,8 @@ test('settings say who signs, and make the line of an own key', async ({ signedI
   await expect(told.last().getByRole('listitem')).toHaveText([
     `ada@example.org ssh-ed25519 ${ada.fingerprint}`,
     `ben@example.org ssh-ed25519 ${ben.fingerprint}`,
+    // The file has this key twice.
+    `ada@example.org ssh-ed25519 ${ada.fingerprint}`,
   ]);
   await region.getByRole('button', { name: t.settings.beSigner() }).click();
   const dialog = page.getByRole('dialog', { name: t.settings.beSigner() });

@@ -85,6 +85,88 @@ test('a drag zooms, and Back of the browser leads to the range before', async ({
   await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
 });
 
+test('what was set after a zoom stays when Back leads to the time before', async ({ page, control }) => {
+  await enter(page, control.account, `/servers/${control.server.id}`);
+  await expect(chart(page, t.overview.cpu()).locator('canvas')).toBeVisible();
+  const before = page.url();
+  await page.getByRole('button', { name: t.overview.zoomIn() }).click();
+  await expect(page).toHaveURL(/from=.*to=/);
+  await page.getByLabel(t.overview.compare()).selectOption({ label: t.overview.compareDay() });
+  await expect(page).toHaveURL(/compare=day/);
+
+  await page.goBack();
+  await expect(page).toHaveURL(`${before}?compare=day`);
+  await page.goForward();
+  await expect(page).toHaveURL(/(from=.*compare=day)|(compare=day.*from=)/);
+  await page.getByRole('button', { name: t.overview.back(), exact: true }).click();
+  await expect(page).toHaveURL(`${before}?compare=day`);
+});
+
+test('a drag zooms one view of a dashboard, and Back of the browser takes it back', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const { key } = await site.server(account);
+  await startMeasured(await page.context().newPage(), key, every(5, 840, 5));
+  await page.bringToFront();
+  const panels: { view_id: string }[] = [];
+  for (const [name, series] of [
+    ['CPU', 'cpu_percent'],
+    ['Memory', 'memory_percent'],
+  ] as const) {
+    const definition = { version: 1, series: [series], range: '15m' };
+    panels.push({
+      view_id: (await site.call<{ id: string }>('POST', '/views', account.token, { name, definition })).id,
+    });
+  }
+  const layout = { version: 1, panels };
+  const board = await site.call<{ id: string }>('POST', '/dashboards', account.token, { name: 'Board', layout });
+  await page.goto(`/dashboards/${board.id}`);
+  const slider = (title: string) => page.getByRole('slider', { name: t.charts.timeIn({ title }) });
+  const lengthOf = (title: string) =>
+    slider(title).evaluate((one) => Number(one.ariaValueMax) - Number(one.ariaValueMin));
+  await expect.poll(() => lengthOf('Memory')).toBeGreaterThan(800);
+  const before = page.url();
+  const zoom = async () => {
+    const box = await slider('CPU').boundingBox();
+    if (!box) throw new Error('the chart has no place');
+    await page.mouse.move(box.x + box.width * 0.3, box.y + box.height / 3);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.9, box.y + box.height / 3, { steps: 4 });
+    await page.mouse.up();
+  };
+
+  await zoom();
+
+  await expect(page).toHaveURL(/zoom=/);
+  const zoomed = page.url();
+  await expect.poll(() => lengthOf('CPU')).toBeLessThan(700);
+  expect(await lengthOf('Memory')).toBeGreaterThan(800);
+  const own = page.getByRole('button', { name: t.dashboards.ownRange() });
+  await expect(own).toHaveCount(1);
+  await page.goBack();
+  await expect(page).toHaveURL(before);
+  await expect(own).toHaveCount(0);
+
+  // However often somebody zooms, one button leads back to where they began.
+  await zoom();
+  await expect.poll(() => lengthOf('CPU')).toBeLessThan(700);
+  const length = await lengthOf('CPU');
+  await slider('CPU').focus();
+  await page.keyboard.press('+');
+  await expect.poll(() => lengthOf('CPU')).toBeLessThan(length);
+  await own.click();
+  await expect(page).toHaveURL(before);
+  await expect(own).toHaveCount(0);
+
+  await page.goto(zoomed);
+  await expect.poll(() => lengthOf('CPU')).toBeLessThan(700);
+  await own.click();
+  await expect(own).toHaveCount(0);
+  await expect(page).toHaveURL(before);
+});
+
 test('arrows and keys move to earlier and later times', async ({ signedIn: page, account, site }) => {
   // Long enough that half of it is far from the present.
   const server = await site.server(account);

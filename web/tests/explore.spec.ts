@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import type { Page } from '@playwright/test';
-import { every, startMeasured } from './support/measured.ts';
 import type { Account, Site } from './support/site.ts';
 import { enter, expect, expectAccessible, expectFits, navigation, test } from './support/test.ts';
 import * as t from './support/texts.ts';
@@ -78,10 +77,10 @@ test('buttons and keys move to earlier and later times', async ({ signedIn: page
     const query = new URL(page.url()).searchParams;
     return ['from', 'to'].map((name) => Date.parse(query.get(name) ?? '') / 1000) as [number, number];
   };
-  const later = page.getByRole('button', { name: t.explore.later() });
+  const later = page.getByRole('button', { name: t.overview.later() });
   await expect(later).toBeDisabled();
 
-  await page.getByRole('button', { name: t.explore.earlier() }).click();
+  await page.getByRole('button', { name: t.overview.earlier() }).click();
   await expect(page).toHaveURL(/from=.*to=/);
   const [from, to] = bounds();
   expect(to - from).toBe(3_600);
@@ -228,60 +227,9 @@ test('what happened stands on the time axis of Explore and of dashboards, with t
   await expect(signs).toHaveCount(0);
 });
 
-test('a drag zooms one view of a dashboard, and Back of the browser takes it back', async ({
-  signedIn: page,
-  account,
-  site,
-}) => {
-  const { key } = await site.server(account);
-  await startMeasured(await page.context().newPage(), key, every(5, 840, 5));
-  await page.bringToFront();
-  const panels: { view_id: string }[] = [];
-  for (const [name, series] of [
-    ['CPU', 'cpu_percent'],
-    ['Memory', 'memory_percent'],
-  ] as const) {
-    const definition = { version: 1, series: [series], range: '15m' };
-    panels.push({
-      view_id: (await site.call<{ id: string }>('POST', '/views', account.token, { name, definition })).id,
-    });
-  }
-  const layout = { version: 1, panels };
-  const board = await site.call<{ id: string }>('POST', '/dashboards', account.token, { name: 'Board', layout });
-  await page.goto(`/dashboards/${board.id}`);
-  const slider = (title: string) => page.getByRole('slider', { name: t.charts.timeIn({ title }) });
-  const lengthOf = (title: string) =>
-    slider(title).evaluate((one) => Number(one.ariaValueMax) - Number(one.ariaValueMin));
-  await expect.poll(() => lengthOf('Memory')).toBeGreaterThan(800);
-  const before = page.url();
-  const box = await slider('CPU').boundingBox();
-  if (!box) throw new Error('the chart has no place');
-
-  await page.mouse.move(box.x + box.width * 0.3, box.y + box.height / 3);
-  await page.mouse.down();
-  await page.mouse.move(box.x + box.width * 0.9, box.y + box.height / 3, { steps: 4 });
-  await page.mouse.up();
-
-  await expect(page).toHaveURL(/zoom=/);
-  const zoomed = page.url();
-  await expect.poll(() => lengthOf('CPU')).toBeLessThan(700);
-  expect(await lengthOf('Memory')).toBeGreaterThan(800);
-  const own = page.getByRole('button', { name: t.dashboards.ownRange() });
-  await expect(own).toHaveCount(1);
-  await page.goBack();
-  await expect(page).toHaveURL(before);
-  await expect(own).toHaveCount(0);
-
-  await page.goto(zoomed);
-  await expect.poll(() => lengthOf('CPU')).toBeLessThan(700);
-  await own.click();
-  await expect(own).toHaveCount(0);
-  await expect(page).toHaveURL(before);
-});
-
 test('a view keeps the range that was typed', async ({ signedIn: page }) => {
   await page.goto('/explore?s=cpu_percent');
-  await page.getByRole('button', { name: t.explore.custom(), exact: true }).click();
+  await page.getByRole('button', { name: t.overview.custom(), exact: true }).click();
   await page.getByRole('dialog').getByLabel(t.overview.inWords()).fill('2 d');
   await page.keyboard.press('Enter');
   const range = page.getByText(t.overview.follows({ duration: '2 d' }));

@@ -69,6 +69,42 @@ test('the map is read and opened by keys', async ({ page, control }) => {
   await expect(panel(page, 'control')).toBeHidden();
 });
 
+test('what happened in a minute is not read again when more of the map comes', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const [server, other] = [await site.server(account, 'one'), await site.server(account, 'other')];
+  const { id } = server;
+  const reads: string[] = [];
+  await page.clock.install();
+  page.on('request', (request) => {
+    const { pathname } = new URL(request.url());
+    if (pathname.startsWith(`/api/v1/metrics/${id}/`) || /\/api\/v1\/(audit|events)$/.test(pathname))
+      reads.push(pathname);
+  });
+  await page.goto(
+    `/timeline?from=2026-11-20T00:00:00Z&to=2026-11-20T06:00:00Z&q=one&server=${id}&at=2026-11-20T03:12:00Z`,
+  );
+  await expect(panel(page, 'one')).toBeVisible();
+  const names = `/api/v1/metrics/${id}/names`;
+  await expect.poll(() => reads).toEqual(expect.arrayContaining([names, '/api/v1/audit', '/api/v1/events']));
+  await expect(panel(page, 'one').getByText(t.moment.noOwnEvents())).toBeVisible();
+  await expect(panel(page, 'one').getByText(t.moment.nothingThen()).first()).toBeVisible();
+  reads.length = 0;
+
+  const heat = page.waitForResponse(
+    (answer) => answer.url().includes('/fleet/heat') && answer.url().includes(other.id),
+  );
+  await page.getByRole('searchbox').fill('');
+  await (await heat).finished();
+  // Whatever the page puts off until nothing changes any more.
+  await page.clock.runFor(1_000);
+  await page.clock.runFor(1_000);
+
+  expect(reads).toEqual([]);
+});
+
 test('the address says what is shown', async ({ page, control }) => {
   await enter(page, control.account, '/timeline?metric=memory_percent&range=1h&show=peak&sort=name&q=contr');
 

@@ -106,3 +106,8 @@ export function wholeDuration(seconds: number): string {
 export function list(parts: string[], type: 'conjunction' | 'disjunction' = 'conjunction'): string {
   return new Intl.ListFormat(locale(), { type }).format(parts);
 }
+
+/** An id of a container as people write it; a name as it is. */
+export function shortId(container: string): string {
+  return /^[0-9a-f]{64}$/.test(container) ? container.slice(0, 12) : container;
+}

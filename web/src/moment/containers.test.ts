@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
-import type { StoredEvent } from '../api/types';
 import { containerOf, containersAt, loggedThen, namesOf, statesAt, withStates } from './containers';
+import { eventThen } from './testing';
 
 const column = (...avg: (number | null)[]) => ({ avg, min: avg, max: avg });
 const table = {
@@ -32,13 +32,8 @@ test('both series of a container are read, and of no more containers than asked'
 });
 
 describe('the state of containers', () => {
-  const event = (minute: number, name: string, action: string, more = {}): StoredEvent => ({
-    id: `${minute}`,
-    server_id: 's',
-    kind: 'container',
-    at: `2026-11-20T03:${minute}:00Z`,
-    detail: { name, action, ...more },
-  });
+  const event = (minute: number, name: string, action: string, more = {}) =>
+    eventThen(`${minute}`, 'container', { at: `2026-11-20T03:${minute}:00Z`, detail: { name, action, ...more } });
   const at = Date.parse('2026-11-20T03:30:00Z') / 1000;
 
   it('is what the engine last said before the time', () => {

@@ -1,15 +1,12 @@
 import { expect, test } from 'vitest';
-import type { Alert, AuditEntry, StoredEvent } from '../api/types';
-import { happened, ofAudit, scoped } from './happened';
-
-const at = '2026-11-21T03:12:00.000Z';
-const seconds = Date.parse(at) / 1000;
-const around = { from: seconds - 600, to: seconds + 600 };
+import type { AuditEntry } from '../api/types';
+import { happened, isCut, ofAudit, scoped } from './happened';
+import { alertThen, AROUND, AT, eventThen } from './testing';
 
 function entry(seq: number, action: string, more: Partial<AuditEntry> = {}): AuditEntry {
   return {
     seq,
-    at,
+    at: AT,
     owner_id: 'o',
     user_id: 'u',
     username: 'ada',
@@ -26,15 +23,8 @@ function entry(seq: number, action: string, more: Partial<AuditEntry> = {}): Aud
   };
 }
 
-const alert = {
-  id: 'a1',
-  server_id: 's1',
-  severity: 'critical',
-  message: 'cpu is 97 % on db-1',
-  triggered_at: at,
-  resolved_at: null,
-} as Alert;
-const reboot: StoredEvent = { id: 'e1', server_id: 's2', kind: 'reboot', at, detail: {} };
+const alert = alertThen();
+const reboot = eventThen('e1', 'reboot', { server_id: 's2' });
 
 test('a command stands there once, by its start, with what was run', () => {
   const of = { server_id: 's1', server_name: 'db-1', target: 'c1' };
@@ -74,7 +64,7 @@ test('alerts, events and deeds are one list by time, within the span alone', () 
   const late = entry(9, 'login', { at: '2026-11-21T09:00:00.000Z' });
   const sources = { alerts: [alert], entries: [late, entry(1, 'login')], events: [reboot, reboot] };
 
-  const all = happened(sources, () => 'db-1', around);
+  const all = happened(sources, () => 'db-1', AROUND);
 
   expect(all.map(({ icon }) => icon).sort()).toEqual(['bell', 'key', 'refresh']);
   expect(all.find(({ icon }) => icon === 'bell')).toMatchObject({
@@ -85,7 +75,7 @@ test('alerts, events and deeds are one list by time, within the span alone', () 
 });
 
 test('what is about no server stands beside what is about this one', () => {
-  const all = happened({ alerts: [alert], entries: [entry(1, 'login')], events: [reboot] }, () => undefined, around);
+  const all = happened({ alerts: [alert], entries: [entry(1, 'login')], events: [reboot] }, () => undefined, AROUND);
 
   expect(
     scoped(all, 's1')
@@ -98,12 +88,12 @@ test('what is about no server stands beside what is about this one', () => {
 test('an alert that was acknowledged stands there once', () => {
   const entries = [entry(1, 'alert.acknowledge', { target: 'a1' }), entry(2, 'alert.note', { target: 'a1' })];
 
-  expect(happened({ alerts: [], entries, events: [] }, () => undefined, around)).toHaveLength(1);
+  expect(happened({ alerts: [], entries, events: [] }, () => undefined, AROUND)).toHaveLength(1);
 });
 
 test('a deploy stands there once, and not as an entry of the audit log besides', () => {
   const detail = { text: 'Shop', version: '2.14.0', username: 'ada' };
-  const deploy: StoredEvent = { id: 'e2', server_id: 's1', kind: 'deploy', at, detail };
+  const deploy = eventThen('e2', 'deploy', { detail });
   const entries = [
     entry(1, 'event.create', { server_id: 's1', target: 'e2', detail: { kind: 'deploy', text: 'Shop' } }),
     entry(2, 'event.delete', {
@@ -114,8 +104,15 @@ test('a deploy stands there once, and not as an entry of the audit log besides',
     }),
   ];
 
-  const all = happened({ alerts: [], entries, events: [deploy] }, () => 'db-1', around);
+  const all = happened({ alerts: [], entries, events: [deploy] }, () => 'db-1', AROUND);
 
   expect(all.map((one) => one.title)).toEqual(['Deployed Shop, 2.14.0', 'Deleted a note of db-1']);
   expect(all[0]).toMatchObject({ by: 'ada', eventId: 'e2', icon: 'send' });
+});
+
+test('there may be more than what was read where a kind has as many as are read', () => {
+  const sources = { alerts: [], entries: [entry(1, 'login')], events: [reboot, reboot] };
+
+  expect(isCut(sources, 2)).toBe(true);
+  expect(isCut(sources, 3)).toBe(false);
 });

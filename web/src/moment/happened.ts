@@ -101,6 +101,11 @@ export interface Sources {
   events: readonly StoredEvent[];
 }
 
+/** Whether there may be more than what was read: at most `most` of each kind, the newest, are. */
+export function isCut({ alerts, entries, events }: Sources, most: number): boolean {
+  return [alerts, entries, events].some((all) => all.length >= most);
+}
+
 /** What says itself what became of it: an alert, a deploy, a note. */
 const isShown = ({ action }: AuditEntry) =>
   action === 'alert.note' || !(action.startsWith('alert.') || action === 'event.create');

@@ -16,7 +16,11 @@ export interface Occurrences {
 
 export const NO_OCCURRENCES: Occurrences = { alerts: [], events: [] };
 
-/** Reads what happened on a server, or on all of them, since a time until another one or now. Charts are of use without it. */
+/**
+ * Reads what happened on a server, or on all of them, since a time until another one or now: the newest alone where there is more.
+ * `/events` takes one `kind`, so what a chart leaves out, such as containers that come and go, counts, too. Charts are of use
+ * without it.
+ */
 export async function readOccurrences(
   serverId: string | null,
   start: string,

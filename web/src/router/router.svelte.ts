@@ -1,5 +1,6 @@
 // Addresses of the interface. A page is a pattern, a title and a component that is loaded when it is first shown.
 import type { Component } from 'svelte';
+import { carried, put, stepsOf, type Step } from './steps';
 
 export type Params = Record<string, string>;
 
@@ -46,17 +47,26 @@ function safeDecode(text: string): string {
 class Router {
   path = $state(location.pathname);
   query = $state.raw(new URLSearchParams(location.search));
+  /** The steps that led to what is shown. */
+  #steps = stepsOf(history.state);
 
   constructor() {
-    window.addEventListener('popstate', () => this.#read());
+    window.addEventListener('popstate', () => this.#moved());
     document.addEventListener('click', (event) => this.#click(event));
   }
 
-  /** Goes to an address of the interface. */
-  go(address: string, how: { replace?: boolean; keepScroll?: boolean } = {}): void {
-    if (how.replace) history.replaceState(null, '', address);
-    else history.pushState(null, '', address);
+  get steps(): readonly Step[] {
+    return this.#steps;
+  }
+
+  /** Goes to an address of the interface. `steps` are those that lead there; another address of the same page keeps its own. */
+  go(address: string, how: { replace?: boolean; keepScroll?: boolean; steps?: readonly Step[] } = {}): void {
     const before = this.path;
+    const isSamePage = new URL(address, location.origin).pathname === location.pathname;
+    const steps = how.steps ?? (how.replace && isSamePage ? this.#steps : []);
+    const state = steps.length > 0 ? { steps } : null;
+    if (how.replace) history.replaceState(state, '', address);
+    else history.pushState(state, '', address);
     this.#read();
     if (this.path !== before && !how.keepScroll) window.scrollTo(0, 0);
   }
@@ -64,12 +74,8 @@ class Router {
   /** The present address with other parts of the query. `null` removes one. */
   with(changes: Record<string, string | null>): string {
     const query = new URLSearchParams(this.query);
-    for (const [name, value] of Object.entries(changes)) {
-      if (value === null || value === '') query.delete(name);
-      else query.set(name, value);
-    }
-    const text = query.toString();
-    return this.path + (text ? `?${text}` : '');
+    for (const [name, value] of Object.entries(changes)) put(query, name, value);
+    return this.#addressOf(query);
   }
 
   /** Changes parts of the query of the present address, without an entry in the history. `null` removes one. */
@@ -77,9 +83,23 @@ class Router {
     this.go(this.with(changes), { replace: true, keepScroll: true });
   }
 
+  #addressOf(query: URLSearchParams): string {
+    const text = query.toString();
+    return this.path + (text ? `?${text}` : '');
+  }
+
   #read(): void {
     this.path = location.pathname;
     this.query = new URLSearchParams(location.search);
+    this.#steps = stepsOf(history.state);
+  }
+
+  /** The browser's Back or Forward has led elsewhere. */
+  #moved(): void {
+    const [path, from] = [this.path, { query: this.query, steps: this.#steps }];
+    this.#read();
+    const query = this.path === path ? carried(from, { query: this.query, steps: this.#steps }) : null;
+    if (query) this.go(this.#addressOf(query), { replace: true, keepScroll: true });
   }
 
   /** Links to pages of the interface are followed here; everything else is the browser's. */

@@ -1,36 +1,22 @@
 // @vitest-environment jsdom
 import { expect, it, vi } from 'vitest';
-import type { Alert, StoredEvent } from '../../api/types';
+import type { StoredEvent } from '../../api/types';
+import { alertThen, AROUND, AT, eventThen } from '../../moment/testing';
 import { marksOf } from './marks';
 
 vi.hoisted(() => {
   globalThis.matchMedia = () => ({ matches: false, addEventListener: () => undefined }) as unknown as MediaQueryList;
 });
 
-const at = '2026-11-21T03:12:00.000Z';
-const seconds = Date.parse(at) / 1000;
-const around = { from: seconds - 600, to: seconds + 600 };
 const SERVERS: Record<string, { name: string; tags: string[] }> = {
   s1: { name: 'db-1', tags: ['db'] },
   s2: { name: 'web-1', tags: ['web'] },
 };
 
-const event = (id: string, server_id: string, kind: string, detail: StoredEvent['detail'] = {}): StoredEvent => ({
-  id,
-  server_id,
-  kind,
-  at,
-  detail,
-});
-const alert = {
-  id: 'a1',
-  server_id: 's1',
-  severity: 'critical',
-  message: 'cpu is 97 % on db-1',
-  triggered_at: at,
-  resolved_at: null,
-} as Alert;
-const died = { action: 'die', name: 'shop', exit_code: 1, timestamp: at };
+const event = (id: string, server_id: string, kind: string, detail: StoredEvent['detail'] = {}) =>
+  eventThen(id, kind, { server_id, detail });
+const alert = alertThen();
+const died = { action: 'die', name: 'shop', exit_code: 1, timestamp: AT };
 const events = [
   event('e1', 's1', 'reboot'),
   event('e2', 's2', 'deploy', { text: 'Shop' }),
@@ -39,7 +25,7 @@ const events = [
 ];
 
 const titles = (servers: string[], tag: string | null = null) =>
-  marksOf({ alerts: [alert], events }, { servers, tag }, around, (id) => SERVERS[id], 'u').map((mark) => mark.title);
+  marksOf({ alerts: [alert], events }, { servers, tag }, AROUND, (id) => SERVERS[id], 'u').map((mark) => mark.title);
 
 it('marks the events of all servers, each with the name of its server, and no containers that come and go', () => {
   expect(titles([]).sort()).toEqual([
@@ -57,7 +43,7 @@ it('marks those of the servers that a chart is of, and of one server all of them
 
 it('has two marks of the same event of two servers', () => {
   const both = ['s1', 's2'].map((id) => event(`c ${id}`, id, 'container', { ...died, action: 'oom' }));
-  const marks = marksOf({ alerts: [], events: both }, { servers: [], tag: null }, around, (id) => SERVERS[id], 'u');
+  const marks = marksOf({ alerts: [], events: both }, { servers: [], tag: null }, AROUND, (id) => SERVERS[id], 'u');
 
   expect(new Set(marks.map(({ id }) => id)).size).toBe(2);
 });

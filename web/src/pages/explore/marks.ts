@@ -38,7 +38,10 @@ export function readAround(query: Query, span: Span): Promise<Occurrences> {
   return shared.read;
 }
 
-/** Containers come and go: on a chart of several servers they would hide everything else. */
+/**
+ * Containers come and go: on a chart of several servers they would hide everything else. They are left out once they were read,
+ * and many of them leave no place for what is older.
+ */
 const isRoutine = ({ kind, detail }: StoredEvent) => kind === 'container' && detail.action !== 'oom';
 
 /** The marks of the servers that a chart is of, for the account with the id `me`. Events of several servers name theirs. */

@@ -1,6 +1,7 @@
 // The logs that are shown together, as the address of the page says them, and the names by which they are told apart. Pure.
 import { SERIES } from '../../charts/colours';
-import { keyOf, ofKey, shortId, type Source } from '../server/logs/source';
+import { shortId } from '../../lib/format';
+import { keyOf, ofKey, type Source } from '../server/logs/source';
 
 /** More cannot be told apart, and each is a connection to the service and a stream of an agent. */
 export const MOST_LOGS = 12;

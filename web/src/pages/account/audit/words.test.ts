@@ -109,6 +109,13 @@ test.each([
   expect(didOf(entry(action, { server_name: 'docker-1', detail: { name: 'web' } }))).toBe(words);
 });
 
+test('a container without a known name has its short id, and one that was named its whole name', () => {
+  const did = (target: string) => didOf(entry('container.stop', { server_name: 'docker-1', target, detail: {} }));
+
+  expect(did('f0e1d2c3'.repeat(8))).toBe('stopped the container f0e1d2c3f0e1 on docker-1');
+  expect(did('payments-reconciliation')).toBe('stopped the container payments-reconciliation on docker-1');
+});
+
 test('a recorded terminal has its hash, and each read of it an entry of its own', () => {
   const recorded = entry('terminal.recorded', { server_name: 'web-1', detail: { sha256: 'c0ffee' } });
 

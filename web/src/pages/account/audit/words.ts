@@ -1,7 +1,7 @@
 // What an entry of the audit log says, in words: `demo changed the server web-1: name, tags`.
 import type { AuditEntry } from '../../../api/types';
 import * as m from '#messages/audit';
-import { duration } from '../../../lib/format';
+import { duration, shortId } from '../../../lib/format';
 import type { Rich } from '../../../text/catalogue';
 import type { Tone } from '../../../ui/Badge.svelte';
 
@@ -248,7 +248,7 @@ export function wordsOf(entry: AuditEntry): Words {
       return command ? { did, quote: command } : { did };
     }
     case 'container': {
-      const container = text(detail, 'name') ?? entry.target?.slice(0, 12) ?? '';
+      const container = text(detail, 'name') ?? shortId(entry.target ?? '');
       return { did: CONTAINER[verb]?.({ container, name }) ?? [action] };
     }
     case 'terminal':

@@ -1,6 +1,7 @@
 // What a list of containers shows and allows. Pure.
 import * as m from '#messages/containers';
 import type { Container, Port } from '../../../api/types';
+import { shortId } from '../../../lib/format';
 import type { Tone } from '../../../ui/Badge.svelte';
 
 export type Verb = 'start' | 'stop' | 'restart' | 'pause' | 'unpause';
@@ -68,7 +69,7 @@ export interface Usage {
 
 /** Its name, its image or the beginning of its id has every word. */
 export function fits(container: Container, search: string): boolean {
-  const text = `${container.name} ${container.image} ${container.id.slice(0, 12)} ${container.status}`.toLowerCase();
+  const text = `${container.name} ${container.image} ${shortId(container.id)} ${container.status}`.toLowerCase();
   return search
     .toLowerCase()
     .split(/\s+/)

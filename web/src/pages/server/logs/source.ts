@@ -38,11 +38,6 @@ export function socketPath(serverId: string, source: Source, tail: number): stri
   return `/ws/logs/${encodeURIComponent(serverId)}?${query}`;
 }
 
-/** An id of a container as people write it; a name as it is. */
-export function shortId(container: string): string {
-  return /^[0-9a-f]{64}$/.test(container) ? container.slice(0, 12) : container;
-}
-
 /** A log of a server as one word of an address: `SERVER:container:NAME`. */
 export function keyOf(serverId: string, source: Source): string {
   if (source.kind === 'container') return `${serverId}:container:${source.containerId}`;

@@ -90,13 +90,16 @@ it('what was refused says so, and what changes nothing on the machine is no mark
 });
 
 it('what was done to a container names it, by its id where its name is not known', () => {
-  const target = 'f0e1d2c3b4a5968778695a4b3c2d1e0f';
+  const target = 'f0e1d2c3b4a5968778695a4b3c2d1e0f'.repeat(2);
   const started = entry({ action: 'container.start', target, detail: {} });
   const ended = entry({ seq: 2, action: 'container.start', target, outcome: 'ok', detail: { name: 'shop' } });
   const titles = (...entries: AuditEntry[]) => marksOfAudit(entries, '/servers/s').map((mark) => mark.title);
 
   expect(titles(ended, started)).toEqual(['ada started the container shop']);
   expect(titles(started)).toEqual(['ada started the container f0e1d2c3b4a5']);
+  expect(titles({ ...started, target: 'payments-reconciliation' })).toEqual([
+    'ada started the container payments-reconciliation',
+  ]);
 });
 
 it('a container that died with a fault is worse than one that ended', () => {

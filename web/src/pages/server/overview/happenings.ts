@@ -3,6 +3,7 @@ import * as m from '#messages/overview';
 import type { Alert, AuditEntry, StoredEvent } from '../../../api/types';
 import type { Tone } from '../../../charts/colours';
 import type { Mark } from '../../../charts/marks';
+import { shortId } from '../../../lib/format';
 import { messageOf } from '../../../lib/message';
 import { SEVERITIES, severityTone } from '../../alerts/severity';
 import type { ServerEvent } from '../view.svelte';
@@ -72,7 +73,7 @@ export function marksOfAudit(entries: AuditEntry[], address: string): Mark[] {
     const href = isCommand && entry.target ? { href: `${address}/commands?command=${entry.target}` } : {};
     const detail = text ? { detail: text } : {};
     const id = entry.target ?? '';
-    const title = what({ user: entry.username, container: names.get(id) ?? id.slice(0, 12) });
+    const title = what({ user: entry.username, container: names.get(id) ?? shortId(id) });
     const isRefused = entry.outcome !== 'started' && entry.outcome !== 'ok';
     return [
       {

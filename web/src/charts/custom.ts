@@ -1,8 +1,8 @@
 import * as m from '#messages/overview';
-import type { Reader } from '../../../charts/typed';
-import { fromLocal, toLocalSecond } from '../../../lib/localtime';
-import { locale } from '../../../text/catalogue';
-import { preferences } from '../../../text/preferences.svelte';
+import type { Reader } from './typed';
+import { fromLocal, toLocalSecond } from '../lib/localtime';
+import { locale } from '../text/catalogue';
+import { preferences } from '../text/preferences.svelte';
 
 /** What a field has of a time. */
 export function fieldOf(seconds: number): string {

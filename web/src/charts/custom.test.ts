@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
-import { speak } from '../../../text/catalogue';
-import { preferences } from '../../../text/preferences.svelte';
+import { speak } from '../text/catalogue';
+import { preferences } from '../text/preferences.svelte';
 import { faultsOf, fieldOf, readerOf, secondsOf } from './custom';
 
 it('shows a time in a field and reads it again', () => {
