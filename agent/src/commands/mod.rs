@@ -164,10 +164,10 @@ impl Commands {
     }
 
     fn start(&self, execute: Execute) -> Result<(), RequestError> {
-        // Before the signature is used up.
         if self.shared.is_on_trial {
             return Err(RequestError::new("agent_busy", "the agent tries a new build: send it again in a minute"));
         }
+        // Before the signature is used up.
         self.lock().admit()?;
         let words = self.permit(&execute)?;
         let Execute { command_id, command, stdin, timeout_seconds, by: _, asker: _, signed: _ } = execute;

@@ -13,6 +13,7 @@ use signalbox_signing::{Signers, SignersError};
 
 use super::{Demands, DemandsError, examine};
 use crate::policy::{DockerAccess, Permit, Policy, PolicyError, Switch};
+use crate::updates::{self, ReleaseSignersError};
 
 /// The policy file that install.sh writes.
 const POLICY_FILE: &str = "/etc/signalbox-agent/policy.toml";
@@ -69,6 +70,8 @@ pub enum ExplainError {
     Policy(#[from] PolicyError),
     #[error(transparent)]
     Demands(#[from] DemandsError),
+    #[error(transparent)]
+    ReleaseSigners(#[from] ReleaseSignersError),
     #[error("{}: {source}", .path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("{} is not JSON with payload and signatures: {detail}", .path.display())]
@@ -106,7 +109,9 @@ impl Owner {
 fn check_policy(path: &Path, state_dir: &Path) -> Result<Answer, ExplainError> {
     let policy = Policy::read(path)?;
     let demands = Demands::read(path, &policy)?;
+    let release_signers = updates::read(path, &policy)?;
     let mut meaning = lines(&policy, demands.as_ref());
+    meaning.extend(releases(release_signers.as_ref()));
     meaning.extend(demands.and_then(|_| root_warning(&policy, state_dir)));
     let mut text = String::new();
     for line in meaning {
@@ -144,14 +149,19 @@ fn check_signers(path: &Path) -> Result<Answer, ExplainError> {
     for signer in signers.all() {
         // A list may come from elsewhere, and what it names must not control a terminal.
         let names = signer.principals.escape_debug();
-        _ = match &signer.key {
-            Key::Ssh { kind, bytes } => writeln!(text, "{names} {kind} {}", fingerprint(bytes)),
-            Key::Passkey { cose, relying_party } => {
-                writeln!(text, "{names} passkey for {} {}", relying_party.escape_debug(), fingerprint(cose))
-            }
-        };
+        _ = writeln!(text, "{names} {}", key_words(&signer.key));
     }
     Ok(Answer { text, is_good: true })
+}
+
+/// The type of a key, and its fingerprint.
+fn key_words(key: &Key) -> String {
+    match key {
+        Key::Ssh { kind, bytes } => format!("{kind} {}", fingerprint(bytes)),
+        Key::Passkey { cose, relying_party } => {
+            format!("passkey for {} {}", relying_party.escape_debug(), fingerprint(cose))
+        }
+    }
 }
 
 /// Reads a file, unless it is longer than it can be.
@@ -266,6 +276,16 @@ fn signatures(demands: &Demands) -> Vec<String> {
         lines.extend(allowed.patterns().iter().map(|words| format!("  {}", words.join(" "))));
     }
     lines
+}
+
+/// Which builds of the agent the service can make this server run.
+fn releases(signers: Option<&Signers>) -> Vec<String> {
+    let Some(signers) = signers else { return vec!["Updates: none.".to_owned()] };
+    let head = "Updates: make the agent run newer builds of itself that one of these keys has signed, and no others:";
+    // A passkey signs no release.
+    let keys = signers.all().iter().filter(|signer| matches!(signer.key, Key::Ssh { .. }));
+    let keys = keys.map(|signer| format!("  {} with {}", signer.principals.escape_debug(), key_words(&signer.key)));
+    std::iter::once(head.to_owned()).chain(keys).collect()
 }
 
 fn paths(paths: &[PathBuf]) -> String {

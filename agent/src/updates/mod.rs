@@ -4,7 +4,7 @@
 //! fetches the program → the agent waits until no command runs and no terminal is open, and ends with [`Exit::Update`] →
 //! [`program`] starts the new build as a child ([`trial`]), which connects with the server's own key and ends with
 //! [`Exit::Works`] → the build is recorded as taken and replaces this process. A build that does not work is recorded as well,
-//! and the old one goes on.
+//! and the old one continues.
 //!
 //! The installed program stays as it is. At each of its starts [`launch`] verifies what was taken, and runs that in its place,
 //! through the very descriptor whose content it has hashed. Whatever is wrong there, the installed program runs itself.
@@ -74,7 +74,7 @@ impl Settings {
     }
 }
 
-/// Why the agent of a process ends by itself.
+/// Why the agent of a process ends although nobody stopped it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
     /// To try this build.

@@ -80,7 +80,7 @@ async fn attempt(
         Outcome::Works => (false, None),
     };
     if let Some(reason) = &reason {
-        tracing::error!(%version, reason, "a build did not work, and the one before goes on");
+        tracing::error!(%version, reason, "a build did not work, and the one before continues");
         let Trial { version, sha256 } = Trial::from(&build);
         // Whether or not the disk takes it.
         config.updates.failed.push(FailedBuild { version, sha256, reason: reason.clone() });
