@@ -49,7 +49,7 @@ impl Methods for AgentMethods {
             "logs.query" => return Some(self.logs.clone().query(params, by).boxed()),
             LIST_RECORDINGS => return Some(self.recordings.clone().list(params).boxed()),
             READ_RECORDING => return Some(self.recordings.clone().read(params, by).boxed()),
-            OFFER_UPDATE => return Some(std::future::ready(self.updates.offer(params)).boxed()),
+            OFFER_UPDATE => return Some(std::future::ready(self.updates.offer(params, by)).boxed()),
             _ => return self.docker.call(method, params, by),
         };
         let result = result.map_err(|error| RequestError::new("agent_error", &error.to_string()));

@@ -71,9 +71,14 @@ impl From<Refusal> for RequestError {
     }
 }
 
-/// The file of this machine's build below the service's `/install`.
+/// The file of this machine's build below the service's `/install`, with the architecture as install.sh names it.
 pub fn program() -> String {
-    format!("signalbox-agent-{}-{}", std::env::consts::OS, std::env::consts::ARCH)
+    let arch = match std::env::consts::ARCH {
+        "arm" => "armv7",
+        "x86" => "i686",
+        other => other,
+    };
+    format!("signalbox-agent-linux-{arch}")
 }
 
 impl Build {

@@ -80,7 +80,7 @@ fn in_time(find: impl FnOnce() -> Found + Send + 'static) -> Found {
     {
         return found;
     }
-    tracing::warn!("the installed program runs, because the disk of the state directory hangs");
+    tracing::warn!("the disk of the state directory hangs: nothing is known of builds");
     Found::default()
 }
 

@@ -124,15 +124,16 @@ impl Updates {
     }
 
     /// Decides about an offer. One that is taken is fetched later.
-    pub fn offer(&self, params: Value) -> Result<Value, RequestError> {
-        let taken = self.take(params).map_err(|refusal| {
-            tracing::warn!(reason = %refusal, "refused a build");
+    pub fn offer(&self, params: Value, by: Option<String>) -> Result<Value, RequestError> {
+        let by = by.unwrap_or_default();
+        let taken = self.take(params, &by).map_err(|refusal| {
+            tracing::warn!(by, reason = %refusal, "refused a build");
             RequestError::from(refusal)
         })?;
         serde_json::to_value(taken).map_err(|error| RequestError::new("agent_error", &error.to_string()))
     }
 
-    fn take(&self, params: Value) -> Result<UpdateTaken, Refusal> {
+    fn take(&self, params: Value, by: &str) -> Result<UpdateTaken, Refusal> {
         let Self(inner) = self;
         let Settings { signers, running, failed } = &inner.settings;
         let (Some(signers), Some(_)) = (signers, &inner.directory) else { return Err(Refusal::UpdatesOff) };
@@ -149,7 +150,7 @@ impl Updates {
             Some(other) if (&other.version, &other.sha256) != (&build.version, &build.sha256) => Err(Refusal::Busy),
             Some(_) => Ok(taken),
             None => {
-                tracing::info!(version = taken.version, "takes a build that is signed, and fetches it");
+                tracing::info!(by, version = taken.version, "takes a build that is signed, and fetches it");
                 *current = Some(build);
                 drop(current);
                 inner.offered.notify_one();
@@ -215,7 +216,8 @@ impl Updates {
             match download::fetch(endpoint, &build, &directory).await {
                 Ok(()) => {
                     tracing::info!(version = %build.version, "fetched a build, and tries it when nothing runs");
-                    while !controls.are_idle() {
+                    // A service that is away would make a good build fail.
+                    while !controls.are_idle() || inner.connected.borrow().is_none() {
                         sleep(inner.timing.update_idle).await;
                     }
                     return Ending::Update(Box::new(build));

@@ -161,6 +161,11 @@ impl Host {
         self.session.as_mut().unwrap().peer.gone().await;
     }
 
+    /// Closes the connection.
+    pub fn hang_up(&mut self) {
+        self.session = None;
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.as_ref().and_then(Child::id).unwrap()
     }

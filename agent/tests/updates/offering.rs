@@ -19,7 +19,7 @@ pub enum Sending {
     Whole(Arc<Vec<u8>>),
     /// Announces the whole, and sends the first half of it.
     Cut(Arc<Vec<u8>>),
-    /// Announces no length, and goes on after the end.
+    /// Announces no length, and sends more after the end.
     Endless(Arc<Vec<u8>>),
     Nothing,
 }

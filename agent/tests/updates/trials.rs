@@ -62,6 +62,32 @@ async fn a_trial_waits_for_a_command_and_runs_none_itself() {
     assert_eq!(status, "succeeded");
 }
 
+/// Otherwise a service that is away would make a good build fail.
+#[tokio::test]
+async fn a_trial_waits_for_a_service_that_is_away() {
+    let mut host = Host::with("commands = \"on\"\n").await;
+    let program = programs::agent();
+    let (go, done, build) = (host.path("go"), host.path("done"), host.updates().join(sha256(&program)));
+    let offer = host.genuine("99.0.0", &program);
+    let script = format!("until test -e {}; do sleep 0.05; done; touch {}", go.display(), done.display());
+    host.send(&command(1, &script)).await;
+    assert_eq!(host.offer(&offer).await, Ok("99.0.0".to_owned()));
+    eventually("the build", || build.exists().then_some(())).await;
+
+    host.service.hang_up(true);
+    host.hang_up();
+    std::fs::write(&go, "").unwrap();
+    eventually("the end of the command", || done.exists().then_some(())).await;
+    let attempts = |host: &Host| host.log().matches("not connected").count();
+    let before = attempts(&host);
+    eventually("attempts to connect", || (attempts(&host) >= before + 4).then_some(())).await;
+    host.service.hang_up(false);
+
+    assert_eq!(host.connected().await.agent.version, INSTALLED);
+    host.disconnected().await;
+    assert_eq!(host.connected().await.agent.version, "99.0.0");
+}
+
 #[tokio::test]
 async fn a_stop_ends_a_trial_and_is_no_failure_of_the_build() {
     let mut host = Host::start().await;
