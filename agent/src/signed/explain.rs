@@ -7,9 +7,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
+use signalbox_protocol::agent::RELEASE_NAMESPACE;
 use signalbox_signing::signers::{Key, MAX_FILE_BYTES as MAX_SIGNERS_BYTES};
 use signalbox_signing::ssh::fingerprint;
-use signalbox_signing::{Signers, SignersError};
+use signalbox_signing::{NAMESPACE, Signer, Signers, SignersError};
 
 use super::{Demands, DemandsError, examine};
 use crate::policy::{DockerAccess, Permit, Policy, PolicyError, Switch};
@@ -43,6 +44,9 @@ enum Question {
     },
     /// Lists the signers in a file, with the fingerprints of their keys. Refuses a file that the agent would refuse
     CheckSigners {
+        /// Those who sign builds of the agent, in place of those who sign commands
+        #[arg(long)]
+        releases: bool,
         /// File in OpenSSH's format of allowed signers
         file: PathBuf,
     },
@@ -100,7 +104,8 @@ impl Owner {
     pub fn answer(&self) -> Result<Answer, ExplainError> {
         match &self.question {
             Question::CheckPolicy { policy, state_dir } => check_policy(policy, state_dir),
-            Question::CheckSigners { file } => check_signers(file),
+            Question::CheckSigners { releases: false, file } => check_signers(file, NAMESPACE),
+            Question::CheckSigners { releases: true, file } => check_signers(file, RELEASE_NAMESPACE),
             Question::Verify { file, policy, state_dir } => examine::verify(file, policy, state_dir),
         }
     }
@@ -135,14 +140,17 @@ fn root_warning(policy: &Policy, state_dir: &Path) -> Option<String> {
 }
 
 /// One line for each key: whose it is, its type and its fingerprint.
-fn check_signers(path: &Path) -> Result<Answer, ExplainError> {
+fn check_signers(path: &Path, namespace: &str) -> Result<Answer, ExplainError> {
     let text = read_bounded(path, MAX_SIGNERS_BYTES as u64)?;
     let text = String::from_utf8(text).map_err(|error| ExplainError::Io {
         path: path.to_owned(),
         source: io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()),
     })?;
-    let signers = Signers::parse(&text).map_err(|source| ExplainError::Signers { path: path.to_owned(), source })?;
-    if signers.people() == 0 {
+    let signers = Signers::parse_for(&text, namespace)
+        .map_err(|source| ExplainError::Signers { path: path.to_owned(), source })?;
+    // A passkey signs no release.
+    let counts = |signer: &Signer| namespace == NAMESPACE || matches!(signer.key, Key::Ssh { .. });
+    if !signers.all().iter().any(counts) {
         return Err(ExplainError::NoSigners(path.to_owned()));
     }
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What the machine's owner is told about updates, and which files end the agent at its start.
+//! What check-policy and check-signers say about updates, and which files end the agent at its start.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -42,6 +42,36 @@ async fn check_policy_says_whose_builds_run_here() {
     );
     assert!(said.contains(&expected), "{said}");
     assert!(said_off.contains("Updates: none.\n"), "{said_off}");
+}
+
+#[tokio::test]
+async fn check_signers_lists_the_keys_that_may_sign_builds() {
+    let host = Host::stopped("updates = \"signed\"\n").await;
+    let key = |name: &str| std::fs::read_to_string(host.keygen.path(&format!("{name}.pub"))).unwrap();
+    let list = format!(
+        "release {}old namespaces=\"signalbox-agent-release-v1\" {}eve namespaces=\"signalbox-command-v1\" {}",
+        key("release"),
+        key("old"),
+        key("eve")
+    );
+    let check = async |text: &str, arguments: &[&str]| {
+        host.pin(text);
+        let output = host.command().arg("check-signers").args(arguments).arg(host.path("release_signers")).output();
+        let output = output.await.unwrap();
+        (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    };
+
+    let (of_releases, of_commands) = (check(&list, &["--releases"]).await, check(&list, &[]).await);
+    let none = check(&format!("eve namespaces=\"signalbox-command-v1\" {}", key("eve")), &["--releases"]).await;
+
+    let names = |(code, said): &(Option<i32>, String)| {
+        let names: Vec<&str> = said.lines().filter_map(|line| line.split(' ').next()).collect();
+        (*code, names.join(" "))
+    };
+    assert_eq!(names(&of_releases), (Some(0), "release old".to_owned()));
+    assert_eq!(names(&of_commands), (Some(0), "release eve".to_owned()));
+    assert_eq!(none.0, Some(2), "{none:?}");
+    assert!(none.1.contains("names nobody whose signatures count"), "{none:?}");
 }
 
 #[tokio::test]
