@@ -33,6 +33,9 @@ install.sh [OPTION VALUE]...
   --approvals N         how many different people have to sign, 1 to 10 (1)
   --allow LINE          a command that runs without a signature, without a shell; a word * is any one word that does
                         not begin with -; repeatable; replaces the list of the policy: --allow 'systemctl restart nginx'
+  --updates off|signed  does the agent take newer builds of itself from the service, with a signature? (off)
+  --release-signers WHO  whose signatures count for builds; WHO as with --signers; repeatable. The keys are added to
+                        /etc/signalbox-agent/release_signers
   --record on|off       are terminals recorded, on this machine? (off)
   --processes on|off    may the agent tell which processes use the most? (on)
   --interval SECONDS    between two samples, 0.5 to 3600 (5)
@@ -62,7 +65,7 @@ have() {
 
 parse() {
   key='' key_file='' token='' token_file='' asked_name='' url='' interval='' ca_file='' uninstall='' log_paths='' by_hand=''
-  signers='' approvals='' allowed='' record=''
+  signers='' approvals='' allowed='' record='' updates='' release_signers=''
   processes='' commands='' docker='' logs='' terminal=''
   while [ $# -gt 0 ]; do
     case $1 in
@@ -81,7 +84,7 @@ parse() {
         exit 0
         ;;
       --key | --key-file | --commands | --docker | --logs | --log-path | --terminal | --processes) ;;
-      --approvals | --allow | --record) ;;
+      --approvals | --allow | --record | --updates | --release-signers) ;;
       --signers | --interval | --ca-file | --url | --enrol | --enrol-file | --name) ;;
       -*) die "there is no option ${1%%[!a-z-]*}; --help lists those that there are" ;;
       # It may be a key or a token, so it is not repeated.
@@ -91,8 +94,8 @@ parse() {
     take "$1" "$2"
     shift 2
   done
-  signed=$signers$approvals$allowed
-  if asks_for_signatures; then signed=1; fi
+  signed=$signers$approvals$allowed$release_signers
+  if asks_for_signatures || [ "$updates" = signed ]; then signed=1; fi
 }
 
 # take OPTION VALUE
@@ -107,7 +110,9 @@ take() {
     --commands) one_of "$1" "$2" off signed on && commands=$2 ;;
     --logs) one_of "$1" "$2" off on && logs=$2 ;;
     --terminal) one_of "$1" "$2" off signed on && terminal=$2 ;;
-    --signers) check_signers "$2" && signers="$signers$2$newline" ;;
+    --signers) check_signers "$1" "$2" && signers="$signers$2$newline" ;;
+    --release-signers) check_signers "$1" "$2" && release_signers="$release_signers$2$newline" ;;
+    --updates) one_of "$1" "$2" off signed && updates=$2 ;;
     --approvals) check_approvals "$2" && approvals=$2 ;;
     --allow) check_allowed "$2" && allowed="$allowed${allowed:+, }\"$2\"" ;;
     --record) one_of "$1" "$2" off on && record=$2 ;;
@@ -121,7 +126,7 @@ take() {
   esac
   case $1:$2 in
     # The agent has no flags for these.
-    --signers:* | --approvals:* | --allow:* | --commands:signed | --docker:signed | --terminal:signed) ;;
+    --signers:* | --release-signers:* | --updates:* | --approvals:* | --allow:* | --commands:signed | --docker:signed | --terminal:signed) ;;
     --key:* | --key-file:* | --ca-file:* | --url:* | --enrol:* | --enrol-file:* | --name:*) ;;
     *) by_hand="$by_hand $1 $2" ;;
   esac
@@ -281,12 +286,22 @@ find_service() {
 
 # --- The signers. Only this command line names them: a service that an attacker has taken over must not add any.
 
-# check_signers WHO: what can be said before anything is read.
+# The two lists: who signs commands, and who signs builds of the agent. Each function below works on the one that was named last.
+use_signers() {
+  option=--signers policy_word=signers listed=$signers list_file=$signers_file all=${stage:-}/all purpose=''
+}
+
+use_release_signers() {
+  option=--release-signers policy_word=release_signers listed=$release_signers list_file=$release_file
+  all=${stage:-}/all-releases purpose=--releases
+}
+
+# check_signers OPTION WHO: what can be said before anything is read.
 check_signers() {
-  case $1 in
-    '') die "--signers needs a value: a file, an https address, or a public key" ;;
-    *"PRIVATE KEY"* | PuTTY-User-Key-File*) die "--signers was given a private key: use the public one, whose file ends in .pub; nothing was stored" ;;
-    *[[:cntrl:]]*) die "--signers takes one line; put several keys into a file, or repeat the option" ;;
+  case $2 in
+    '') die "$1 needs a value: a file, an https address, or a public key" ;;
+    *"PRIVATE KEY"* | PuTTY-User-Key-File*) die "$1 was given a private key: use the public one, whose file ends in .pub; nothing was stored" ;;
+    *[[:cntrl:]]*) die "$1 takes one line; put several keys into a file, or repeat the option" ;;
   esac
 }
 
@@ -316,32 +331,32 @@ check_origins() {
     [ -n "$asked" ] || continue
     split "$asked"
     case $form:$who in
-      line:/* | line:./* | line:../* | line:'~'*) die "--signers takes no file with a space in its path: give it another name" ;;
+      line:/* | line:./* | line:../* | line:'~'*) die "$option takes no file with a space in its path: give it another name" ;;
       line:*) ;;
       address:*) check_origin "$who" ;;
       *)
         if [ -e "$who" ]; then continue; fi
-        [ ! -e "$asked" ] || die "--signers $asked: what is before the = is a name; to read this file, write ./$asked"
+        [ ! -e "$asked" ] || die "$option $asked: what is before the = is a name; to read this file, write ./$asked"
         case $who in
-          /* | ./* | ../* | '~'*) die "--signers $who: there is no such file" ;;
-          *) die "--signers takes a file that exists, an https address, or a public key; one of its values is none of these" ;;
+          /* | ./* | ../* | '~'*) die "$option $who: there is no such file" ;;
+          *) die "$option takes a file that exists, an https address, or a public key; one of its values is none of these" ;;
         esac
         ;;
     esac
   done <<END
-$signers
+$listed
 END
 }
 
 # check_origin URL
 check_origin() {
-  insecure='--signers takes an https address: without TLS, anybody on the way can name signers'
+  insecure="$option takes an https address: without TLS, anybody on the way can name signers"
   case $1 in
-    *[!][A-Za-z0-9._~%:/?=\&,+-]*) die "the address of --signers has a character that none may have, such as @ or a space" ;;
+    *[!][A-Za-z0-9._~%:/?=\&,+-]*) die "the address of $option has a character that none may have, such as @ or a space" ;;
   esac
   host=$(host_of "$1")
   case $host in
-    '' | *%*) die "the address of --signers names no host" ;;
+    '' | *%*) die "the address of $option names no host" ;;
   esac
   case $1:$host in
     https://*) ;;
@@ -351,16 +366,16 @@ check_origin() {
   esac
   for service in "$service_url" "$source_url" "$agent_url" "$in_place"; do
     if [ "$host" = "$(host_of "$service")" ]; then
-      die "--signers names an address of the service itself ($host), and a service must not say whose signatures count: give a file, a key or an address of your own"
+      die "$option names an address of the service itself ($host), and a service must not say whose signatures count: give a file, a key or an address of your own"
     fi
   done
 }
 
 # gather_signers: reads, checks and shows all of them, before any file is changed.
 gather_signers() {
-  : >"$stage/all"
+  : >"$all"
   : >"$stage/there"
-  if [ -z "$signers" ]; then return 0; fi
+  if [ -z "$listed" ]; then return 0; fi
   find_signers_in_place
   list_keys
   : >"$stage/added"
@@ -373,20 +388,20 @@ gather_signers() {
     list_signers "$stage/lines" "$called_by"
     add_signers
   done <<END
-$signers
+$listed
 END
-  cat "$stage/there" >"$stage/all"
-  if [ -n "$(tail -c 1 "$stage/all")" ]; then echo >>"$stage/all"; fi
-  cat "$stage/added" >>"$stage/all"
-  list_signers "$stage/all" "$signers_file with the keys of --signers"
+  cat "$stage/there" >"$all"
+  if [ -n "$(tail -c 1 "$all")" ]; then echo >>"$all"; fi
+  cat "$stage/added" >>"$all"
+  list_signers "$all" "$list_file with the keys of $option"
   # It may hold nothing but comments.
-  if "$stage/agent" check-signers "$stage/there" >"$stage/shown" 2>/dev/null; then
-    echo "signers that are in $signers_file already, and stay:"
+  if "$stage/agent" check-signers $purpose "$stage/there" >"$stage/shown" 2>/dev/null; then
+    echo "signers that are in $list_file already, and stay:"
     sed 's/^/  /' "$stage/shown"
   fi
   if [ -s "$stage/added" ]; then
-    list_signers "$stage/added" '--signers'
-    echo "signers that are added to $signers_file:"
+    list_signers "$stage/added" "$option"
+    echo "signers that are added to $list_file:"
     sed 's/^/  /' "$stage/shown"
   elif [ -s "$stage/unlike" ]; then
     echo 'no signer is added'
@@ -398,17 +413,17 @@ END
 
 # find_signers_in_place: what the file holds, if nobody but root can have written it.
 find_signers_in_place() {
-  file=$root$signers_file
+  file=$root$list_file
   if [ -f "$root$etc/policy.toml" ]; then
-    elsewhere=$(value_of "$root$etc/policy.toml" signers)
+    elsewhere=$(value_of "$root$etc/policy.toml" "$policy_word")
     case $elsewhere in
-      '' | "$signers_file") ;;
-      *) die "the policy names another file of signers, $elsewhere: add the keys there, without --signers; no file was changed" ;;
+      '' | "$list_file") ;;
+      *) die "the policy names another file of signers, $elsewhere: add the keys there, without $option; no file was changed" ;;
     esac
   fi
-  if [ -h "$file" ]; then die "$signers_file is a link: change the file that it names, without --signers; no file was changed"; fi
+  if [ -h "$file" ]; then die "$list_file is a link: change the file that it names, without $option; no file was changed"; fi
   if [ ! -e "$file" ]; then return 0; fi
-  [ -f "$file" ] || die "$signers_file is no regular file; no file was changed"
+  [ -f "$file" ] || die "$list_file is no regular file; no file was changed"
   # The user by number, and who may write: busybox has no stat with formats everywhere.
   read -r mode _ owner _ <<END
 $(ls -ldn "$file")
@@ -417,15 +432,15 @@ END
     ?????w* | ????????w*) owner=others ;;
   esac
   [ "$owner" = "$(id -u)" ] ||
-    die "others than root can have changed $signers_file: check its lines, then chown root:root and chmod 0644 it; no file was changed"
+    die "others than root can have changed $list_file: check its lines, then chown root:root and chmod 0644 it; no file was changed"
   cat "$file" >"$stage/there"
 }
 
-# read_signers: the text of one value of --signers, into a file. Sets what messages call it.
+# read_signers: the text of one value of the option, into a file. Sets what messages call it.
 read_signers() {
   case $form in
     line)
-      called_by="the value of --signers"
+      called_by="the value of $option"
       printf '%s\n' "$who" >"$stage/list"
       ;;
     address)
@@ -433,7 +448,7 @@ read_signers() {
       fetch_signers "$who"
       ;;
     file)
-      called_by="--signers $who"
+      called_by="$option $who"
       [ -f "$who" ] || die "$called_by is no regular file; no file was changed"
       # One byte more than the agent reads.
       head -c 1048577 -- "$who" >"$stage/list" 2>/dev/null || die "$called_by cannot be read; no file was changed"
@@ -515,7 +530,7 @@ END
       # After a passkey stands its host name.
       if [ -z "$name" ] && [ -z "$rest" ] && [ "$first" != sk-webauthn ]; then name=$third; fi
       case $name in
-        '' | *[!A-Za-z0-9._@+-]*) die "$at says not whose key it is: put NAME= before the value of --signers, with the name of a person; no file was changed" ;;
+        '' | *[!A-Za-z0-9._@+-]*) die "$at says not whose key it is: put NAME= before the value of $option, with the name of a person; no file was changed" ;;
       esac
       if [ "$first" = sk-webauthn ]; then second="$second $third"; fi
       line="$name $first $second"
@@ -602,11 +617,11 @@ END
 
 # list_signers FILE WHAT: name, type and fingerprint of each key, from the agent, which reads the file as it will at its start.
 list_signers() {
-  if ! "$stage/agent" check-signers "$1" >"$stage/shown" 2>"$stage/said"; then
+  if ! "$stage/agent" check-signers $purpose "$1" >"$stage/shown" 2>"$stage/said"; then
     # What it quotes may come from elsewhere, and must not control a terminal.
     said=$(plain <"$stage/said")
     case $said in
-      "signalbox-agent: un"*"'check-signers'"*) die "the service's agent cannot check signers: it is too old; no file was changed" ;;
+      "signalbox-agent: un"*"'check-signers'"* | "signalbox-agent: un"*"'--releases'"*) die "the service's agent cannot check signers: it is too old; no file was changed" ;;
     esac
     said=${said#*"$1"}
     said=${said#:}
@@ -790,8 +805,8 @@ decode_policy() {
     sed -e "s/\\\\\\\\/$mark/g" -e "s/\\\\t/$tab/g" -e 's/\\"/"/g' -e 's/\\n/\
 /g' | tr -c '\n\t\040-\176\200-\377' '\134' >"$stage/enrolled.toml"
   # The service refuses to keep such a policy, unless an attacker has changed it.
-  if grep -Eq "^[[:space:]]*[\"']?(name|signers|approvals|allow)[\"']?[[:space:]]*=|=[[:space:]]*[\"']signed" "$stage/enrolled.toml"; then
-    die "the service sent a policy about signatures, and only this machine may say whose signatures count: find out who changed the enrolment; the agent was not installed"
+  if grep -Eq "^[[:space:]]*[\"']?(name|signers|approvals|allow|updates|release_signers)[\"']?[[:space:]]*=|=[[:space:]]*[\"']signed" "$stage/enrolled.toml"; then
+    die "the service sent a policy about signatures or updates, and only this machine may say whose signatures count: find out who changed the enrolment; the agent was not installed"
   fi
   check_enrolled
   if [ -n "$signed" ] && [ -s "$stage/enrolled.toml" ]; then
@@ -880,9 +895,10 @@ END
       say 'containers are not shown: with Docker, commands and terminals could become root; --docker read allows it'
     fi
   fi
-  for name in processes commands docker logs terminal record; do
+  for name in processes commands docker logs terminal record updates; do
     case $name in
       record) chosen=$record ;;
+      updates) chosen=$updates ;;
       processes) chosen=$processes ;;
       commands) chosen=$commands ;;
       docker) chosen=$docker ;;
@@ -901,6 +917,7 @@ END
   docker=$(value_of "$policy" docker)
   docker=${docker:-read}
   demand_signatures
+  demand_release_signers
   if [ "$(value_of "$policy" record)" = on ]; then
     case ${terminal:-off} in
       off) say 'record is on, but terminals are off: --terminal on allows them' ;;
@@ -915,7 +932,7 @@ END
 
 # try_policy: the agent reads the policy as it will at its start.
 try_policy() {
-  if ! asks_for_signatures; then
+  if ! asks_for_signatures && [ "$updates" != signed ]; then
     judge "$policy" || die "the agent refuses the policy: $said; no file was changed"
     return 0
   fi
@@ -924,23 +941,34 @@ try_policy() {
   mkdir -p "$root$etc"
   chmod 0755 "$root$etc"
   trial=$(mktemp -d "$root$etc/.trial.XXXXXX") || die "cannot write to $root$etc"
-  by=$root$(value_of "$policy" signers)
-  if [ -s "$stage/all" ]; then
-    by=$trial/allowed_signers
-    cat "$stage/all" >"$by"
+  cat "$policy" >"$trial/policy.toml"
+  if asks_for_signatures; then
+    use_signers
+    try_list || return 0
   fi
-  if [ "$by" = "$(value_of "$policy" signers)" ]; then
-    cat "$policy" >"$trial/policy.toml"
-  elif [ -n "$root" ] && [ ! -e "$by" ]; then
-    return 0
-  else
-    # Lines keep their numbers.
-    sed 's/^[[:space:]]*signers[[:space:]]*=.*//' "$policy" >"$trial/policy.toml"
-    printf "\nsigners = '%s'\n" "$by" >>"$trial/policy.toml"
+  if [ "$updates" = signed ]; then
+    use_release_signers
+    try_list || return 0
   fi
   judge "$trial/policy.toml" || die "the agent refuses the policy: $said; no file was changed"
   [ -s "$stage/meaning" ] || die "the service's agent cannot check a policy: it is too old; no file was changed"
   rm -rf "$trial"
+}
+
+# try_list: makes the policy that is tried name the list as it is going to be. Fails where packagers have none.
+try_list() {
+  there=$(value_of "$policy" "$policy_word")
+  by=$root${there:-$list_file}
+  if [ -s "$all" ]; then
+    by=$trial/${list_file##*/}
+    cat "$all" >"$by"
+  fi
+  if [ "$by" = "$there" ]; then return 0; fi
+  if [ -n "$root" ] && [ ! -e "$by" ]; then return 1; fi
+  # Lines keep their numbers.
+  sed "s/^[[:space:]]*$policy_word[[:space:]]*=.*//" "$trial/policy.toml" >"$trial/put"
+  printf "\n%s = '%s'\n" "$policy_word" "$by" >>"$trial/put"
+  mv "$trial/put" "$trial/policy.toml"
 }
 
 # asks_for_signatures: whether what the options, or later the policy, say needs any.
@@ -993,6 +1021,24 @@ demand_signatures() {
     put "$policy" name "name = \"$signed_name\""
   fi
   say "those who sign call this server $(value_of "$policy" name)"
+}
+
+# demand_release_signers: what a policy needs beside updates = "signed", and what it must not have without.
+demand_release_signers() {
+  updates=$(value_of "$policy" updates)
+  if [ "$updates" != signed ]; then
+    [ -z "$release_signers" ] || die "--release-signers is for builds that are signed: use --updates signed, too; no file was changed"
+    # The agent would refuse it. The keys stay in their file.
+    sed '/^[[:space:]]*release_signers[[:space:]]*=/d' "$policy" >"$policy.put"
+    mv "$policy.put" "$policy"
+    return 0
+  fi
+  if [ -n "$release_signers" ]; then
+    put "$policy" release_signers "release_signers = \"$release_file\""
+  elif [ -z "$(value_of "$policy" release_signers)" ] && [ ! -s "$root$release_file" ]; then
+    die "nobody could sign builds: name those whose signatures count with --release-signers; no file was changed"
+  fi
+  say 'the agent takes newer builds of itself from the service, if one of the release signers has signed them'
 }
 
 # say_demands: how many have to sign, and what needs no signature.
@@ -1154,6 +1200,7 @@ put_in_place() {
   prepare "$stage/agent" "$agent" 0755 root
   prepare "$policy" "$etc/policy.toml" 0644 root
   if [ -s "$stage/all" ]; then prepare "$stage/all" "$signers_file" 0644 root; fi
+  if [ -s "$stage/all-releases" ]; then prepare "$stage/all-releases" "$release_file" 0644 root; fi
   # Systemd reads it, as root. A proxy's password may be in it.
   prepare "$environment" "$etc/agent.env" 0600 root
   prepare "$stage/unit" "$unit" 0644 root
@@ -1270,7 +1317,8 @@ main() {
   stages=/usr/local/bin/.signalbox-agent
   request=$etc/enrolment-request
   signers_file=$etc/allowed_signers
-  files="$agent $unit $etc/policy.toml $signers_file $etc/agent.env $etc/ca.pem $etc/key"
+  release_file=$etc/release_signers
+  files="$agent $unit $etc/policy.toml $signers_file $release_file $etc/agent.env $etc/ca.pem $etc/key"
   newline='
 '
   return=$(printf '\r')
@@ -1288,13 +1336,19 @@ main() {
   fi
   find_key
   find_service
-  check_origins
+  for list in use_signers use_release_signers; do
+    "$list"
+    check_origins
+  done
   find_platform
   check_machine
   umask 022
   lock
   download
-  gather_signers
+  for list in use_signers use_release_signers; do
+    "$list"
+    gather_signers
+  done
   # What has to be signed is settled before the service answers, and whatever it answers.
   if [ -n "$signed" ]; then write_policy; fi
   enrol

@@ -12,6 +12,7 @@ use crate::policy::{DockerAccess, Policy, PolicyError, Switch};
 use crate::proxy::{Proxy, ProxyError};
 use crate::secret_file::{self, SecretFileError};
 use crate::signed::{Demands, DemandsError};
+use crate::updates::{self, ReleaseSignersError};
 use crate::url::ServiceUrl;
 
 /// Heading of `--help`, and of a table in docs/reference/flags.md.
@@ -127,6 +128,8 @@ pub enum CliError {
     Policy(#[from] PolicyError),
     #[error(transparent)]
     Demands(#[from] DemandsError),
+    #[error(transparent)]
+    ReleaseSigners(#[from] ReleaseSignersError),
     #[error("no key is given: use --key-file or --key")]
     NoKey,
     #[error("--key-file {}: {source}", .path.display())]
@@ -159,6 +162,7 @@ impl Cli {
         let key = self.read_key()?;
         let policy = self.read_policy()?;
         let demands = self.policy.as_deref().map(|path| Demands::read(path, &policy)).transpose()?.flatten();
+        let signers = self.policy.as_deref().map(|path| updates::read(path, &policy)).transpose()?.flatten();
         let state_dir = self.state_dir.or_else(default_state_dir).ok_or(CliError::NoStateDir)?;
         let proxy = Proxy::of_environment(&self.url, |name| std::env::var(name).ok())?;
         Ok(Config {
@@ -171,6 +175,7 @@ impl Cli {
             ca_file: self.ca_file,
             policy,
             demands: demands.map(Arc::new),
+            updates: updates::Settings::with(signers),
             ..Config::default()
         })
     }

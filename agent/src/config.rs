@@ -10,6 +10,7 @@ use signalbox_protocol::agent::MAX_RECORDING_BYTES;
 use crate::policy::Policy;
 use crate::proxy::Proxy;
 use crate::signed::Demands;
+use crate::updates;
 use crate::url::{ServiceUrl, UrlError};
 
 /// The fastest and the slowest useful sampling: below, the reading itself would show in the figures.
@@ -32,6 +33,8 @@ pub struct Config {
     pub policy: Policy,
     /// What the policy's `signed` demands. Without it nothing that needs a signature is permitted.
     pub demands: Option<Arc<Demands>>,
+    /// What the policy's `updates` permits, and the build that runs.
+    pub updates: updates::Settings,
     pub roots: Roots,
     pub limits: BufferLimits,
     pub recordings: RecordingLimits,
@@ -235,6 +238,14 @@ pub struct Timing {
     pub collector: Duration,
     /// How often the agent checks for a suspend while nothing else happens.
     pub watch: Duration,
+    /// For the whole download of a build: 6 kB/s for 10 MB, as the service grants it.
+    pub download: Duration,
+    /// How often the agent checks whether it is used, when it has a build to try.
+    pub update_idle: Duration,
+    /// The time of a build on trial until it works.
+    pub trial: Duration,
+    /// How long a build on trial has to stay connected.
+    pub trial_settle: Duration,
 }
 
 impl Default for Timing {
@@ -252,6 +263,10 @@ impl Default for Timing {
             closing: Duration::from_millis(1200),
             collector: Duration::from_secs(1),
             watch: Duration::from_secs(15),
+            download: Duration::from_secs(30 * 60),
+            update_idle: Duration::from_secs(1),
+            trial: Duration::from_secs(60),
+            trial_settle: Duration::from_secs(5),
         }
     }
 }

@@ -29,6 +29,13 @@ impl Controls {
     }
 }
 
+impl Controls {
+    /// Whether nothing would be cut off if the agent ended now.
+    pub fn are_idle(&self) -> bool {
+        self.commands.are_idle() && self.terminals.are_closed()
+    }
+}
+
 impl Drop for Controls {
     fn drop(&mut self) {
         self.commands.abandon();

@@ -11,7 +11,7 @@
 //!
 //! The machine's owner decides in [`policy`] what the service may do with the machine: [`commands`] runs shell commands,
 //! [`terminal`] opens terminals, which [`recordings`] records, [`requests`] answers questions. What they may do with a signature
-//! only, [`signed`] decides.
+//! only, [`signed`] decides. Which new builds of the agent take the place of this one, [`updates`] decides.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("signalbox-agent reads Linux' /proc and /sys and runs on Linux only");
@@ -53,6 +53,7 @@ mod suspend;
 mod terminal;
 mod text;
 pub mod tls_words;
+pub mod updates;
 mod url;
 mod wire;
 
@@ -74,12 +75,17 @@ use signalbox_protocol::agent::AgentInfo;
 use signed::Gate;
 use state::StateDir;
 use tokio::sync::watch;
+use updates::{Ending, Updates};
 
 /// Runs the agent of this machine until `shutdown` resolves or the service refuses it for good.
 pub async fn run(config: Config, shutdown: impl Future<Output = ()> + Send) -> Exit {
     let running = RunningContainers::default();
     let machine = Machine::new(&config, running.clone());
-    let info = info::read(&config.roots, &config.policy, config.demands.as_deref());
+    let info = AgentInfo {
+        version: config.updates.running.version.to_string(),
+        failed_update: config.updates.failed_update(),
+        ..info::read(&config.roots, &config.policy, config.demands.as_deref())
+    };
     let state = config.state_dir.as_deref().map(StateDir::new);
     let gate = Gate::open(&config, state.clone());
     let (docker, events) = (Docker::new(&config.policy, gate.clone()), Events::default());
@@ -119,15 +125,26 @@ async fn run_agent(
     shutdown: impl Future<Output = ()> + Send,
 ) -> Exit {
     let Own { state, gate, docker } = own;
+    if config.updates.signers.is_some() && config.state_dir.is_none() {
+        return Exit::Misconfigured("updates = \"signed\" needs a state directory".to_owned());
+    }
     let backlog = match Backlog::open(&config, state.clone(), source.catalog()) {
         Ok(backlog) => backlog,
         Err(error) => return Exit::Misconfigured(error.to_string()),
     };
     let controls = Controls::open(&config, state, gate);
+    let updates = Updates::new(&config);
     let (interval, intervals) = watch::channel(config.interval);
-    let connector = match Connector::new(config, info, interval, docker, events) {
+    let connector = match Connector::new(config, info, interval, docker, events.clone(), updates.clone()) {
         Ok(connector) => connector,
         Err(error) => return Exit::Misconfigured(error.to_string()),
+    };
+    let shutdown = async {
+        tokio::select! {
+            biased;
+            () = shutdown => {}
+            () = updates.ending(connector.endpoint(), &controls, &events) => {}
+        }
     };
     let exit = tokio::select! {
         exit = connection::stay_connected(&connector, &backlog, &controls, shutdown) => exit,
@@ -135,5 +152,9 @@ async fn run_agent(
         error = backlog.refused() => Exit::Misconfigured(error.to_string()),
     };
     tokio::join!(controls.commands.stop(), controls.recordings.stop());
-    exit
+    match (exit, updates.chosen()) {
+        (Exit::Stopped, Some(Ending::Update(build))) => Exit::Update(build),
+        (Exit::Stopped, Some(Ending::Works)) => Exit::Works,
+        (exit, _) => exit,
+    }
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use signalbox_agent::cli::{Cli, LogFormat, LogLevel};
 use signalbox_agent::signed::explain::Owner;
+use signalbox_agent::updates::program;
 use signalbox_agent::{Config, Exit};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -33,7 +34,10 @@ fn main() -> ExitCode {
     }
     start_log(cli.log, cli.log_format);
     match cli.into_config() {
-        Ok(config) => run(config),
+        Ok(mut config) => {
+            program::start(&mut config);
+            run(config)
+        }
         Err(error) => misconfigured(&error.to_string()),
     }
 }
@@ -66,7 +70,7 @@ fn run(config: Config) -> ExitCode {
     };
     let exit = runtime.block_on(async {
         match stop_signal() {
-            Ok(stop) => signalbox_agent::run(config, stop).await,
+            Ok(stop) => program::run(config, stop).await,
             Err(error) => Exit::Misconfigured(format!("cannot listen for signals: {error}")),
         }
     });
@@ -75,6 +79,7 @@ fn run(config: Config) -> ExitCode {
     match &exit {
         Exit::Stopped => tracing::info!("stopped"),
         Exit::Misconfigured(detail) => return misconfigured(detail),
+        Exit::Update(_) | Exit::Works => tracing::info!("{exit}"),
         Exit::KeyRefused(_) | Exit::ServerDeleted => tracing::error!("ended: {exit}"),
     }
     ExitCode::from(exit.code())

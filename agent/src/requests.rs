@@ -6,13 +6,16 @@ use std::time::Duration;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
-use signalbox_protocol::agent::{AgentInfo, LIST_RECORDINGS, READ_RECORDING, Request, RequestError, Response};
+use signalbox_protocol::agent::{
+    AgentInfo, LIST_RECORDINGS, OFFER_UPDATE, READ_RECORDING, Request, RequestError, Response,
+};
 use uuid::Uuid;
 
 use crate::docker::Docker;
 use crate::logs::Logs;
 use crate::policy::Policy;
 use crate::recordings::Recordings;
+use crate::updates::Updates;
 
 /// The most concurrent requests; more are refused, so that a faulty service cannot exhaust the machine.
 const MAX_RUNNING: usize = 16;
@@ -35,6 +38,7 @@ pub struct AgentMethods {
     pub logs: Logs,
     pub docker: Docker,
     pub recordings: Recordings,
+    pub updates: Updates,
 }
 
 impl Methods for AgentMethods {
@@ -45,6 +49,7 @@ impl Methods for AgentMethods {
             "logs.query" => return Some(self.logs.clone().query(params, by).boxed()),
             LIST_RECORDINGS => return Some(self.recordings.clone().list(params).boxed()),
             READ_RECORDING => return Some(self.recordings.clone().read(params, by).boxed()),
+            OFFER_UPDATE => return Some(std::future::ready(self.updates.offer(params, by)).boxed()),
             _ => return self.docker.call(method, params, by),
         };
         let result = result.map_err(|error| RequestError::new("agent_error", &error.to_string()));
@@ -155,7 +160,8 @@ mod tests {
         let logs = Logs::new(policy.clone(), docker.clone(), Roots::default());
         let config = Config { policy: policy.clone(), ..Config::default() };
         let recordings = Recordings::open(&config, None);
-        let methods = AgentMethods { info: info.clone(), policy, logs, docker, recordings };
+        let updates = Updates::new(&config);
+        let methods = AgentMethods { info: info.clone(), policy, logs, docker, recordings, updates };
         let mut requests = Requests::new(methods);
 
         assert_eq!(requests.start(request(1, "agent.info", None)), None);

@@ -2,6 +2,11 @@
 
 use std::mem;
 
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Joins characters that were cut between two reads. Bytes that are not UTF-8 become U+FFFD.
 #[derive(Debug, Default)]
 pub struct Decoder {

@@ -93,6 +93,11 @@ impl ServiceUrl {
         format!("{}/readyz", self.path.strip_suffix(AGENT_PATH).unwrap_or_default())
     }
 
+    /// The path of a program that the service offers.
+    pub fn install_path(&self, program: &str) -> String {
+        format!("{}/install/{program}", self.path.strip_suffix(AGENT_PATH).unwrap_or_default())
+    }
+
     /// Whether the connection stays on this machine.
     pub fn is_loopback(&self) -> bool {
         let address = self.host.parse::<std::net::IpAddr>();
@@ -159,6 +164,15 @@ mod tests {
     fn readiness_is_asked_for_below_the_same_prefix() {
         for (text, expected) in [("http://box:8000/api/v1", "/readyz"), ("https://example.com/ops/", "/ops/readyz")] {
             assert_eq!(text.parse::<ServiceUrl>().map(|url| url.readiness_path()), Ok(expected.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn programs_lie_below_the_same_prefix() {
+        for (text, expected) in
+            [("http://box:8000/api/v1", "/install/x"), ("https://example.com/ops", "/ops/install/x")]
+        {
+            assert_eq!(text.parse::<ServiceUrl>().map(|url| url.install_path("x")), Ok(expected.to_owned()), "{text}");
         }
     }
 

@@ -17,7 +17,8 @@ use std::collections::HashMap;
 
 use signalbox_protocol::Timestamp;
 
-use crate::ssh::SshError;
+use crate::NAMESPACE;
+use crate::ssh::{SshError, SshSignature};
 use crate::webauthn::WebauthnError;
 pub use line::Key;
 
@@ -100,12 +101,18 @@ impl Signer {
 impl Signers {
     /// Reads the text of a file. Lines whose `namespaces` exclude commands are left out.
     pub fn parse(text: &str) -> Result<Self, SignersError> {
+        Self::parse_for(text, NAMESPACE)
+    }
+
+    /// Reads the text of a file of those who sign for another purpose. Lines whose `namespaces` exclude it are left out.
+    pub fn parse_for(text: &str, namespace: &str) -> Result<Self, SignersError> {
         if text.len() > MAX_FILE_BYTES {
             return Err(SignersError::TooLong);
         }
         let mut all = Vec::new();
         for (number, text) in text.lines().enumerate() {
-            let parsed = line::parse(text).map_err(|fault| SignersError::Line { line: number + 1, fault })?;
+            let parsed =
+                line::parse(text, namespace).map_err(|fault| SignersError::Line { line: number + 1, fault })?;
             all.extend(parsed);
         }
         let people = tell_apart(&mut all);
@@ -114,6 +121,22 @@ impl Signers {
 
     pub fn all(&self) -> &[Signer] {
         &self.all
+    }
+
+    /// Who signed `message` by SSH for this purpose, with a key that is valid at this time.
+    pub fn author_of(
+        &self,
+        signature: &SshSignature,
+        namespace: &str,
+        message: &[u8],
+        time: Timestamp,
+    ) -> Option<&Signer> {
+        let is_by = |signer: &&Signer| {
+            signer.is_valid_at(time)
+                && matches!(&signer.key, Key::Ssh { bytes, .. } if *bytes == signature.public_key())
+        };
+        let signer = self.all.iter().find(is_by)?;
+        signature.verify(namespace, message).ok().map(|()| signer)
     }
 
     /// How many different people there are.
@@ -216,6 +239,15 @@ mod tests {
             let signers = parse(&format!("ada namespaces=\"{namespaces}\" {ED25519}")).unwrap();
             assert_eq!(signers.all().len(), 1, "{namespaces}");
         }
+    }
+
+    #[test]
+    fn a_file_for_another_purpose_has_the_keys_of_that_purpose() {
+        let text = format!("ada {ED25519}\nben namespaces=\"signalbox-command-v1\" {OTHER}\n");
+        let signers = Signers::parse_for(&text, "signalbox-agent-release-v1").unwrap();
+
+        let principals: Vec<&str> = signers.all().iter().map(|signer| signer.principals.as_str()).collect();
+        assert_eq!(principals, ["ada"]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod signers_refused;
 mod slow;
 mod sources;
 mod unit;
+mod updates;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

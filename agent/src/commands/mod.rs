@@ -34,6 +34,7 @@ use crate::policy::{Permit, Switch};
 use crate::process::{Identity, terminate};
 use crate::signed::{Asked, Gate};
 use crate::state::StateDir;
+use crate::updates::Role;
 use job_table::{Job, JobTable};
 use journal::RecoveredJob;
 use records::{Left, Records};
@@ -59,6 +60,8 @@ pub struct Commands {
 
 struct Shared {
     policy: Permit<Switch>,
+    /// Whether this build is on trial and so ends within seconds.
+    is_on_trial: bool,
     gate: Gate,
     proc: PathBuf,
     records: Records,
@@ -79,6 +82,7 @@ impl Commands {
         let commands = Self {
             shared: Arc::new(Shared {
                 policy: config.policy.commands.clone(),
+                is_on_trial: config.updates.running.role == Role::Trial,
                 gate,
                 proc,
                 records,
@@ -149,12 +153,20 @@ impl Commands {
         self.abandon();
     }
 
+    /// Whether none runs.
+    pub fn are_idle(&self) -> bool {
+        self.lock().running() == 0
+    }
+
     /// Kills everything that runs and forgets it.
     pub fn abandon(&self) {
         self.shared.tasks.lock().abort_all();
     }
 
     fn start(&self, execute: Execute) -> Result<(), RequestError> {
+        if self.shared.is_on_trial {
+            return Err(RequestError::new("agent_busy", "the agent tries a new build: send it again in a minute"));
+        }
         // Before the signature is used up.
         self.lock().admit()?;
         let words = self.permit(&execute)?;

@@ -2,15 +2,14 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::{Either, select};
 use http_body_util::Empty;
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::header::{HOST, HeaderValue};
-use hyper::{Request, StatusCode};
+use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use rustix::net::sockopt::set_tcp_user_timeout;
 use rustls::pki_types::ServerName;
@@ -58,6 +57,8 @@ pub enum DialError {
     ServerName(String),
     #[error("the service did not take the WebSocket: {}", words::of_upgrade(.0))]
     Upgrade(Box<WsError>),
+    #[error("the service gave no answer: {0}")]
+    Http(hyper::Error),
     #[error("{0} took too long")]
     TimedOut(&'static str),
 }
@@ -80,9 +81,14 @@ impl Endpoint<'_> {
     /// Whether a new connection would be served, by the service that answers now, which may be another instance than the one
     /// that holds the connection. No answer means no.
     pub async fn is_ready(self) -> bool {
-        let Ok(transport) = self.reach().await else { return false };
-        let asked = timeout(self.timing.handshake_step, get(self.url, transport)).await;
-        asked.is_ok_and(|status| status.is_ok_and(|status| status.is_success()))
+        self.get(&self.url.readiness_path()).await.is_ok_and(|answer| answer.status().is_success())
+    }
+
+    /// Asks for a path of the service. The connection ends with the answer's body.
+    pub async fn get(self, path: &str) -> Result<Response<Incoming>, DialError> {
+        let transport = self.reach().await?;
+        let asked = timeout(self.timing.handshake_step, get(self.url, path, transport)).await;
+        asked.map_err(|_| DialError::TimedOut("the answer"))?.map_err(DialError::Http)
     }
 
     async fn reach(self) -> Result<Box<dyn Transport>, DialError> {
@@ -105,20 +111,15 @@ impl Endpoint<'_> {
     }
 }
 
-/// Asks whether the service is ready, and returns the status of its answer.
-async fn get(url: &ServiceUrl, transport: Box<dyn Transport>) -> Result<StatusCode, hyper::Error> {
+async fn get(url: &ServiceUrl, path: &str, transport: Box<dyn Transport>) -> Result<Response<Incoming>, hyper::Error> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(transport)).await?;
+    tokio::spawn(connection);
     let mut request = Request::new(Empty::<Bytes>::new());
-    *request.uri_mut() = url.readiness_path().parse().unwrap_or_default();
+    *request.uri_mut() = path.parse().unwrap_or_default();
     if let Ok(host) = HeaderValue::from_str(&url.authority()) {
         request.headers_mut().insert(HOST, host);
     }
-    let answer = match select(pin!(sender.send_request(request)), pin!(connection)).await {
-        Either::Left((answer, _)) => answer,
-        // It has closed, perhaps after its answer.
-        Either::Right((_, answer)) => answer.await,
-    };
-    answer.map(|answer| answer.status())
+    sender.send_request(request).await
 }
 
 /// Tries every address of the host in turn, and returns the last failure.

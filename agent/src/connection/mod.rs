@@ -31,7 +31,8 @@ use crate::exit::Exit;
 use crate::logs::Logs;
 use crate::requests::AgentMethods;
 use crate::suspend::{Clocks, SuspendWatch};
-use dial::Endpoint;
+use crate::updates::Updates;
+pub use dial::{DialError, Endpoint};
 use ended::Ended;
 use handshake::{Authenticated, Connecting};
 use tls::TlsError;
@@ -45,6 +46,7 @@ pub struct Connector {
     logs: Logs,
     docker: Docker,
     events: Events,
+    updates: Updates,
 }
 
 impl Connector {
@@ -55,6 +57,7 @@ impl Connector {
         interval: watch::Sender<Interval>,
         docker: Docker,
         events: Events,
+        updates: Updates,
     ) -> Result<Self, TlsError> {
         let needed = config.url.secure || config.ca_file.is_some();
         let tls = needed.then(|| tls::connector(config.ca_file.as_deref())).transpose()?;
@@ -67,7 +70,7 @@ impl Connector {
             tracing::info!("the service is reached through the proxy {proxy}");
         }
         let logs = Logs::new(config.policy.clone(), docker.clone(), config.roots.clone());
-        Ok(Self { config, info, tls, interval, logs, docker, events })
+        Ok(Self { config, info, tls, interval, logs, docker, events, updates })
     }
 
     async fn authenticate(&self, controls: &Controls) -> Result<Authenticated, Ended> {
@@ -75,7 +78,8 @@ impl Connector {
         Connecting::new(socket).authenticate(self.auth(controls), self.config.timing.handshake_step).await
     }
 
-    fn endpoint(&self) -> Endpoint<'_> {
+    /// The path to the service.
+    pub fn endpoint(&self) -> Endpoint<'_> {
         let Config { url, proxy, .. } = &self.config;
         Endpoint { url, proxy: proxy.as_ref(), tls: self.tls.as_ref(), timing: &self.config.timing }
     }
@@ -132,7 +136,9 @@ impl Connector {
             logs: self.logs.clone(),
             docker: self.docker.clone(),
             recordings: controls.recordings.clone(),
+            updates: self.updates.clone(),
         };
+        let _connected = self.updates.connected();
         let began = Instant::now();
         let events = self.events.connect();
         let ended = session::serve(socket, backlog, methods, events, controls, self.endpoint(), shutdown).await;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use self::permit::{Graded, word, word_or_people};
 pub use self::permit::{People, Permit};
 use crate::docker::socket_of;
-use crate::signed;
+use crate::{signed, updates};
 
 /// The owner's decisions. Everything that could change the machine is off by default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,12 @@ pub struct Policy {
     pub terminal: Permit<Switch>,
     /// Does the agent record what terminals show, and may the service read it?
     pub record: Switch,
+    /// Does the agent take new builds of itself from the service?
+    #[serde(skip_serializing_if = "Updates::is_off")]
+    pub updates: Updates,
+    /// The file with those who sign releases, in OpenSSH's format of allowed signers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub release_signers: Option<PathBuf>,
     /// What those who sign commands call this server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -57,6 +63,8 @@ impl Default for Policy {
             log_paths: Vec::new(),
             terminal: Permit::default(),
             record: Switch::default(),
+            updates: Updates::default(),
+            release_signers: None,
             name: None,
             signers: None,
             approvals: None,
@@ -74,6 +82,23 @@ pub enum Switch {
     #[value(skip)]
     Signed,
     On,
+}
+
+/// Which builds of itself the agent takes from the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Updates {
+    /// None: its owner installs them.
+    #[default]
+    Off,
+    /// Newer ones that a pinned key has signed.
+    Signed,
+}
+
+impl Updates {
+    fn is_off(&self) -> bool {
+        *self == Self::Off
+    }
 }
 
 /// The words for what the service may do with containers.
@@ -147,6 +172,7 @@ impl Policy {
             return Err(format!("log_paths: `{}` is not an absolute path", path.display()));
         }
         signed::check(&policy)?;
+        updates::check(&policy)?;
         Ok(policy)
     }
 
@@ -170,7 +196,8 @@ impl Policy {
         let commands = (commands != Switch::Off).then_some("commands");
         let terminal = (terminal != Switch::Off).then_some("terminal");
         let recordings = (self.record == Switch::On).then_some("recordings");
-        let permitted = [processes, docker, docker_control, commands, logs, terminal, recordings];
+        let updates = (self.updates == Updates::Signed).then_some("updates");
+        let permitted = [processes, docker, docker_control, commands, logs, terminal, recordings, updates];
         let signed = [signed_docker, signed_commands, signed_terminal];
         let allowed = permitted.into_iter().chain(signed).flatten();
         ["metrics"].into_iter().chain(allowed).map(str::to_owned).collect()
@@ -248,9 +275,28 @@ mod tests {
     fn an_enabled_feature_is_a_capability() {
         let policy = Policy { commands: Switch::On.into(), terminal: Switch::On.into(), ..Policy::default() };
         let recorded = Policy { record: Switch::On, ..policy.clone() };
+        let updated = Policy { updates: Updates::Signed, ..Policy::default() };
 
         assert_eq!(policy.capabilities(), ["metrics", "processes", "docker", "commands", "terminal"]);
         assert_eq!(recorded.capabilities(), ["metrics", "processes", "docker", "commands", "terminal", "recordings"]);
+        assert_eq!(updated.capabilities(), ["metrics", "processes", "docker", "updates"]);
+    }
+
+    #[test]
+    fn builds_are_taken_by_their_signature_or_not_at_all() {
+        let parse = |text: &str| Policy::parse(text).map(|policy| (policy.updates, policy.release_signers));
+
+        assert_eq!(parse("updates = \"off\""), Ok((Updates::Off, None)));
+        assert_eq!(parse("updates = \"signed\""), Ok((Updates::Signed, None)));
+        let named = "updates = \"signed\"\nrelease_signers = \"/etc/keys\"";
+        assert_eq!(parse(named), Ok((Updates::Signed, Some("/etc/keys".into()))));
+        for (text, expected) in [
+            ("updates = \"on\"", "line 1: unknown variant `on`, expected `off` or `signed`"),
+            ("release_signers = \"/etc/keys\"", "release_signers needs updates = \"signed\""),
+            ("updates = \"signed\"\nrelease_signers = \"keys\"", "release_signers: `keys` is not an absolute path"),
+        ] {
+            assert_eq!(parse(text), Err(expected.to_owned()), "{text}");
+        }
     }
 
     #[test]

@@ -10,7 +10,6 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{Context, SHA256};
-use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use signalbox_protocol::agent::{MAX_RECORDING_PIECE, RecordingPiece, RecordingsListed, TerminalRecorded};
 use uuid::Uuid;
@@ -20,7 +19,8 @@ use super::cast::{Event, Header};
 use super::reports::Reports;
 use super::unfinished::end_unfinished;
 use crate::config::RecordingLimits;
-use crate::state::close_to_others;
+use crate::state::{close_to_others, open_regular};
+use crate::text::hex;
 
 /// Recordings that are being written, and those that have ended.
 pub struct Library {
@@ -293,16 +293,4 @@ impl Ended {
 
 fn cast_of(dir: &Path, id: Uuid) -> PathBuf {
     dir.join(format!("{id}.cast"))
-}
-
-/// Opens a file for reading, whatever somebody with the agent's user has put in its place: no link is followed, and no pipe
-/// waited for.
-pub fn open_regular(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
-}
-
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -9,9 +9,9 @@ use serde_json::json;
 use signalbox_protocol::agent::{AgentMessage, RecordingPiece, RecordingsListed, TerminalRecorded};
 use tempfile::TempDir;
 
-use super::library::hex;
 use super::*;
 use crate::policy::Policy;
+use crate::text::hex;
 
 const ID: Uuid = Uuid::from_u128(7);
 const SIZE: TerminalSize = TerminalSize { columns: 80, rows: 24 };

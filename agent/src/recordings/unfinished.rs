@@ -9,7 +9,8 @@ use signalbox_protocol::agent::TerminalRecorded;
 use uuid::Uuid;
 
 use super::cast::{Header, time_of};
-use super::library::{hex, open_regular};
+use crate::state::open_regular;
+use crate::text::hex;
 
 /// Cuts a file after its last whole line. None for one without a first line.
 pub fn end_unfinished(path: &Path, id: Uuid, most: u64) -> io::Result<Option<TerminalRecorded>> {

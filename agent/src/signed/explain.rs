@@ -7,12 +7,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
+use signalbox_protocol::agent::RELEASE_NAMESPACE;
 use signalbox_signing::signers::{Key, MAX_FILE_BYTES as MAX_SIGNERS_BYTES};
 use signalbox_signing::ssh::fingerprint;
-use signalbox_signing::{Signers, SignersError};
+use signalbox_signing::{NAMESPACE, Signer, Signers, SignersError};
 
 use super::{Demands, DemandsError, examine};
 use crate::policy::{DockerAccess, Permit, Policy, PolicyError, Switch};
+use crate::updates::{self, ReleaseSignersError};
 
 /// The policy file that install.sh writes.
 const POLICY_FILE: &str = "/etc/signalbox-agent/policy.toml";
@@ -42,6 +44,9 @@ enum Question {
     },
     /// Lists the signers in a file, with the fingerprints of their keys. Refuses a file that the agent would refuse
     CheckSigners {
+        /// Those who sign builds of the agent, in place of those who sign commands
+        #[arg(long)]
+        releases: bool,
         /// File in OpenSSH's format of allowed signers
         file: PathBuf,
     },
@@ -69,6 +74,8 @@ pub enum ExplainError {
     Policy(#[from] PolicyError),
     #[error(transparent)]
     Demands(#[from] DemandsError),
+    #[error(transparent)]
+    ReleaseSigners(#[from] ReleaseSignersError),
     #[error("{}: {source}", .path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("{} is not JSON with payload and signatures: {detail}", .path.display())]
@@ -97,7 +104,8 @@ impl Owner {
     pub fn answer(&self) -> Result<Answer, ExplainError> {
         match &self.question {
             Question::CheckPolicy { policy, state_dir } => check_policy(policy, state_dir),
-            Question::CheckSigners { file } => check_signers(file),
+            Question::CheckSigners { releases: false, file } => check_signers(file, NAMESPACE),
+            Question::CheckSigners { releases: true, file } => check_signers(file, RELEASE_NAMESPACE),
             Question::Verify { file, policy, state_dir } => examine::verify(file, policy, state_dir),
         }
     }
@@ -106,7 +114,9 @@ impl Owner {
 fn check_policy(path: &Path, state_dir: &Path) -> Result<Answer, ExplainError> {
     let policy = Policy::read(path)?;
     let demands = Demands::read(path, &policy)?;
+    let release_signers = updates::read(path, &policy)?;
     let mut meaning = lines(&policy, demands.as_ref());
+    meaning.extend(releases(release_signers.as_ref()));
     meaning.extend(demands.and_then(|_| root_warning(&policy, state_dir)));
     let mut text = String::new();
     for line in meaning {
@@ -130,28 +140,36 @@ fn root_warning(policy: &Policy, state_dir: &Path) -> Option<String> {
 }
 
 /// One line for each key: whose it is, its type and its fingerprint.
-fn check_signers(path: &Path) -> Result<Answer, ExplainError> {
+fn check_signers(path: &Path, namespace: &str) -> Result<Answer, ExplainError> {
     let text = read_bounded(path, MAX_SIGNERS_BYTES as u64)?;
     let text = String::from_utf8(text).map_err(|error| ExplainError::Io {
         path: path.to_owned(),
         source: io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()),
     })?;
-    let signers = Signers::parse(&text).map_err(|source| ExplainError::Signers { path: path.to_owned(), source })?;
-    if signers.people() == 0 {
+    let signers = Signers::parse_for(&text, namespace)
+        .map_err(|source| ExplainError::Signers { path: path.to_owned(), source })?;
+    // A passkey signs no release.
+    let counts = |signer: &Signer| namespace == NAMESPACE || matches!(signer.key, Key::Ssh { .. });
+    if !signers.all().iter().any(counts) {
         return Err(ExplainError::NoSigners(path.to_owned()));
     }
     let mut text = String::new();
     for signer in signers.all() {
         // A list may come from elsewhere, and what it names must not control a terminal.
         let names = signer.principals.escape_debug();
-        _ = match &signer.key {
-            Key::Ssh { kind, bytes } => writeln!(text, "{names} {kind} {}", fingerprint(bytes)),
-            Key::Passkey { cose, relying_party } => {
-                writeln!(text, "{names} passkey for {} {}", relying_party.escape_debug(), fingerprint(cose))
-            }
-        };
+        _ = writeln!(text, "{names} {}", key_words(&signer.key));
     }
     Ok(Answer { text, is_good: true })
+}
+
+/// The type of a key, and its fingerprint.
+fn key_words(key: &Key) -> String {
+    match key {
+        Key::Ssh { kind, bytes } => format!("{kind} {}", fingerprint(bytes)),
+        Key::Passkey { cose, relying_party } => {
+            format!("passkey for {} {}", relying_party.escape_debug(), fingerprint(cose))
+        }
+    }
 }
 
 /// Reads a file, unless it is longer than it can be.
@@ -266,6 +284,16 @@ fn signatures(demands: &Demands) -> Vec<String> {
         lines.extend(allowed.patterns().iter().map(|words| format!("  {}", words.join(" "))));
     }
     lines
+}
+
+/// Which builds of the agent the service can make this server run.
+fn releases(signers: Option<&Signers>) -> Vec<String> {
+    let Some(signers) = signers else { return vec!["Updates: none.".to_owned()] };
+    let head = "Updates: make the agent run newer builds of itself that one of these keys has signed, and no others:";
+    // A passkey signs no release.
+    let keys = signers.all().iter().filter(|signer| matches!(signer.key, Key::Ssh { .. }));
+    let keys = keys.map(|signer| format!("  {} with {}", signer.principals.escape_debug(), key_words(&signer.key)));
+    std::iter::once(head.to_owned()).chain(keys).collect()
 }
 
 fn paths(paths: &[PathBuf]) -> String {

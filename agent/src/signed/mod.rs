@@ -10,7 +10,7 @@ mod demands;
 mod examine;
 pub mod explain;
 mod nonces;
-mod trust;
+pub mod trust;
 
 use std::sync::Arc;
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rustix::fs::OFlags;
 
 /// Its lock says that a process uses the directory, and its text says which one.
 const LOCK_FILE: &str = "lock";
@@ -148,4 +149,12 @@ pub fn close_to_others(path: &Path) {
     if let Err(error) = fs::set_permissions(path, Permissions::from_mode(metadata.mode() & 0o700)) {
         tracing::warn!(path = %path.display(), %error, "other users can read this: take it from them with chmod");
     }
+}
+
+/// Opens a file for reading, whatever somebody with the agent's user has put in its place: no link is followed, and no pipe
+/// waited for.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
 }

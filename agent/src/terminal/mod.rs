@@ -23,6 +23,7 @@ use crate::policy::{Permit, Switch};
 use crate::recordings::Recordings;
 use crate::signed::{Asked, Gate};
 use crate::streams::{StreamPort, Streams};
+use crate::updates::Role;
 use console::{Console, Vacant};
 use login::Login;
 use pty::Pty;
@@ -37,6 +38,8 @@ pub struct Terminals {
     gate: Gate,
     roots: Arc<Roots>,
     places: Arc<Semaphore>,
+    /// How many places there are.
+    most: usize,
     recordings: Recordings,
 }
 
@@ -52,7 +55,14 @@ struct Permitted {
 impl Terminals {
     pub fn new(config: &Config, gate: Gate, recordings: Recordings) -> Self {
         let (policy, roots) = (config.policy.terminal.clone(), Arc::new(config.roots.clone()));
-        Self { policy, gate, roots, places: Arc::new(Semaphore::new(MAX_OPEN)), recordings }
+        // A build on trial ends within seconds.
+        let most = if config.updates.running.role == Role::Trial { 0 } else { MAX_OPEN };
+        Self { policy, gate, roots, places: Arc::new(Semaphore::new(most)), most, recordings }
+    }
+
+    /// Whether none is open.
+    pub fn are_closed(&self) -> bool {
+        self.places.available_permits() == self.most
     }
 
     /// Opens a terminal without a shell, if it is permitted.

@@ -115,7 +115,7 @@ async fn a_bad_value_ends_the_program_with_one_clear_line() {
             vec!["--key", "k", "--policy", &policy],
             format!(
                 "policy file {policy}: line 1: unknown field `comands`, expected one of `processes`, `commands`, \
-                 `docker`, `docker_host`, `logs`, `log_paths`, `terminal`, `record`, `name`, `signers`, `approvals`, `allow`"
+                 `docker`, `docker_host`, `logs`, `log_paths`, `terminal`, `record`, `updates`, `release_signers`, `name`, `signers`, `approvals`, `allow`"
             ),
         ),
         (

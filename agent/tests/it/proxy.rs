@@ -1,9 +1,19 @@
 //! The way to the service through an HTTP proxy.
 
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::json;
+use signalbox_agent::updates::Settings;
 use signalbox_agent::{Config, Exit};
+use signalbox_protocol::agent::{OFFER_UPDATE, RELEASE_NAMESPACE, Request, ServiceMessage, UpdateOffer};
+use signalbox_signing::Signers;
+use signalbox_signing::ssh::{SshSignature, put_string, to_sign};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
+use uuid::Uuid;
 
 use crate::agent::{Agent, KEY, PATIENCE, config, state_dir};
 use crate::program::{end, line_with, program, send_signal};
@@ -90,6 +100,80 @@ async fn tls_goes_through_to_the_service() {
     assert_eq!(asked, "CONNECT signalbox.invalid:443 HTTP/1.1\r\nHost: signalbox.invalid:443\r\n\r\n");
     assert_eq!(auth.api_key, KEY);
     assert_eq!(agent.stop().await, Exit::Stopped);
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A key that signs builds, as a line of allowed signers has it, and its offer of this program as version 99.0.0.
+fn offer_of(program: &[u8]) -> (String, UpdateOffer) {
+    let strings = |parts: [&[u8]; 2]| {
+        let mut bytes = Vec::new();
+        parts.iter().for_each(|part| put_string(&mut bytes, part).unwrap());
+        bytes
+    };
+    let key = Ed25519KeyPair::generate().unwrap();
+    let public = strings([b"ssh-ed25519", key.public_key().as_ref()]);
+    let name = format!("signalbox-agent-linux-{}", std::env::consts::ARCH);
+    let programs = json!({name: {"bytes": program.len(), "sha256": sha256(program)}});
+    let release = json!({"v": 1, "version": "99.0.0", "programs": programs}).to_string();
+    let signature = key.sign(&to_sign(RELEASE_NAMESPACE, release.as_bytes()).unwrap());
+    let signature = strings([b"ssh-ed25519", signature.as_ref()]);
+    let signature = SshSignature::new(public.clone(), RELEASE_NAMESPACE, signature).to_text().unwrap();
+    (
+        format!("release ssh-ed25519 {}\n", BASE64_STANDARD.encode(public)),
+        UpdateOffer { release: BASE64_STANDARD.encode(release), signature },
+    )
+}
+
+#[tokio::test]
+async fn a_build_is_fetched_through_the_proxy_and_from_the_service_that_the_certificate_names() {
+    let program = b"a program";
+    let (pinned, offer) = offer_of(program);
+    let (service, proxy, authority) = (Service::start().await, TestProxy::start().await, Authority::new());
+    let state = state_dir();
+    let agent = Agent::start(Config {
+        ca_file: Some(authority.file()),
+        proxy: Some(proxy.address().parse().unwrap()),
+        state_dir: Some(state.path().to_owned()),
+        updates: Settings::with(Some(Signers::parse_for(&pinned, RELEASE_NAMESPACE).unwrap())),
+        ..config("https://signalbox.invalid/ops")
+    });
+    let acceptor = authority.acceptor("signalbox.invalid");
+    proxy.lead_to(&service).await;
+    let mut peer = Peer::upgrade(acceptor.accept(service.accept_tcp().await).await.unwrap()).await;
+    peer.auth().await;
+    peer.send(&accepted(None)).await;
+    let request = Request {
+        request_id: Uuid::from_u128(1),
+        method: OFFER_UPDATE.to_owned(),
+        params: serde_json::to_value(&offer).unwrap(),
+        timeout_ms: None,
+        by: None,
+    };
+    peer.send(&ServiceMessage::Request(request)).await;
+    assert_eq!(peer.response().await.into_outcome(), Ok(json!({"version": "99.0.0"})));
+
+    let asked = proxy.lead_to(&service).await;
+    let mut stream = BufReader::new(acceptor.accept(service.accept_tcp().await).await.unwrap());
+    let mut fetched = String::new();
+    while !fetched.ends_with("\r\n\r\n") {
+        assert_ne!(timeout(PATIENCE, stream.read_line(&mut fetched)).await.unwrap().unwrap(), 0);
+    }
+    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n").await.unwrap();
+    stream.write_all(program).await.unwrap();
+    stream.flush().await.unwrap();
+    peer.gone().await;
+
+    assert_eq!(asked, "CONNECT signalbox.invalid:443 HTTP/1.1\r\nHost: signalbox.invalid:443\r\n\r\n");
+    let path = format!("GET /ops/install/signalbox-agent-linux-{} HTTP/1.1\r\n", std::env::consts::ARCH);
+    assert!(fetched.starts_with(&path) && fetched.contains("\r\nhost: signalbox.invalid\r\n"), "{fetched}");
+    match agent.ended().await {
+        Exit::Update(build) => assert_eq!(build.version.to_string(), "99.0.0"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(std::fs::read(state.path().join("updates").join(sha256(program))).unwrap(), program);
 }
 
 #[tokio::test]

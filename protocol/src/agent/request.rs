@@ -62,8 +62,9 @@ pub struct RequestError {
     pub code: String,
     /// For people.
     pub detail: String,
-    /// Why a signature did not suffice, for programs: `not_signed`, `unknown_signer`, `wrong_server`, `expired`, `replayed` or
-    /// `not_enough_approvals`.
+    /// Why, for programs. A signature did not suffice: `not_signed`, `unknown_signer`, `wrong_server`, `expired`, `replayed` or
+    /// `not_enough_approvals`. A build is not taken: `updates_off`, `unknown_signer`, `malformed`, `not_newer`, `no_build`,
+    /// `failed_before` or `busy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -20,7 +20,7 @@ pub const MAX_RELEASE_SIGNATURE_BYTES: usize = 8 * 1024;
 /// Offers a release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpdateOffer {
-    /// The signed bytes, in base64: a [`Release`] in JSON. They are passed on as they are, never written anew.
+    /// The signed bytes, in base64: a [`Release`] in JSON. They are passed on as they are and never written again.
     pub release: String,
     /// The signature over them by SSH, armoured, in the namespace [`RELEASE_NAMESPACE`].
     pub signature: String,

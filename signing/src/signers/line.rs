@@ -8,7 +8,6 @@ use signalbox_protocol::Timestamp;
 
 use super::time::{Bound, parse_time};
 use super::{LineFault, Signer};
-use crate::NAMESPACE;
 use crate::ssh::{PublicKey, key_type_is_known};
 use crate::webauthn::key as passkey;
 
@@ -50,8 +49,8 @@ struct Options {
     valid_before: Option<Timestamp>,
 }
 
-/// Reads a line. None for a blank line, a comment, and a key whose namespaces exclude commands.
-pub fn parse(line: &str) -> Result<Option<Signer>, LineFault> {
+/// Reads a line. None for a blank line, a comment, and a key whose namespaces exclude this one.
+pub fn parse(line: &str, namespace: &str) -> Result<Option<Signer>, LineFault> {
     let line = line.trim_matches([' ', '\t', '\r']);
     if line.is_empty() || line.starts_with('#') {
         return Ok(None);
@@ -74,9 +73,9 @@ pub fn parse(line: &str) -> Result<Option<Signer>, LineFault> {
         (options, kind, after)
     };
     let key = key(kind, rest)?;
-    let is_for_commands = options.namespaces.as_deref().is_none_or(|patterns| matches_list(patterns, NAMESPACE));
+    let is_meant = options.namespaces.as_deref().is_none_or(|patterns| matches_list(patterns, namespace));
     let Options { valid_after, valid_before, .. } = options;
-    Ok(is_for_commands.then_some(Signer { principals, key, valid_after, valid_before, person: 0 }))
+    Ok(is_meant.then_some(Signer { principals, key, valid_after, valid_before, person: 0 }))
 }
 
 fn is_kind(word: &str) -> bool {

@@ -334,6 +334,8 @@ async fn an_enrolment_cannot_name_signers_and_the_command_line_can() {
         ("signers = \"/tmp/s\"", about),
         (" 'name' = \"db-2\"", about),
         ("allow = [\"sh\"]", about),
+        ("updates = \"signed\"", about),
+        ("release_signers = \"/tmp/s\"", about),
         ("\"\\u0061llow\" = [\"sh\"]", "the service sent a policy that this script cannot read"),
         ("logs = \"on\"\nlogs = \"on\"", "the service sent a policy that its agent refuses: line 2: duplicate key"),
     ] {

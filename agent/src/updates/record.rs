@@ -1,0 +1,228 @@
+//! What the agent remembers of builds, in a file of its state directory.
+//!
+//! Nobody has to trust the file: what it says was taken is verified again, and a damaged file means that the installed program
+//! runs.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use signalbox_protocol::agent::UpdateOffer;
+
+use super::build::Build;
+use crate::state::open_regular;
+
+/// The directory of builds, in the state directory.
+const DIRECTORY: &str = "updates";
+
+const FILE: &str = "state.json";
+
+/// The version of the format.
+const FORMAT: u32 = 1;
+
+/// A release and its signature have at most 32 KiB in base64.
+const MAX_BYTES: u64 = 256 * 1024;
+
+/// How many builds that did not work are remembered.
+const MAX_FAILED: usize = 16;
+
+/// The longest reason, which the service stores.
+const MAX_REASON_BYTES: usize = 200;
+
+/// What is remembered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    v: u32,
+    /// The build that runs in place of the installed one.
+    #[serde(default)]
+    pub taken: Option<Taken>,
+    /// The build that is being tried. After a crash, what is found here did not work.
+    #[serde(default)]
+    pub trial: Option<Trial>,
+    /// Builds that did not work, oldest first.
+    #[serde(default)]
+    pub failed: Vec<FailedBuild>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
+    pub version: String,
+    pub sha256: String,
+    #[serde(flatten)]
+    pub offer: UpdateOffer,
+    /// How often it was started since it last connected, or ended because it was asked to.
+    pub starts: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trial {
+    pub version: String,
+    pub sha256: String,
+}
+
+/// A build that did not work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedBuild {
+    pub version: String,
+    pub sha256: String,
+    /// Why, for people.
+    pub reason: String,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        Self { v: FORMAT, taken: None, trial: None, failed: Vec::new() }
+    }
+}
+
+/// The directory of builds of this state directory.
+pub fn directory(state_dir: &Path) -> PathBuf {
+    state_dir.join(DIRECTORY)
+}
+
+/// The file of a build.
+pub fn path_of(directory: &Path, sha256: &str) -> PathBuf {
+    directory.join(sha256)
+}
+
+/// Creates the directory of builds.
+pub fn create(directory: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)
+}
+
+/// Makes the names in a directory durable.
+pub fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+impl Record {
+    /// Reads the record; an empty one if there is none.
+    pub fn read(directory: &Path) -> io::Result<Self> {
+        let file = match open_regular(&directory.join(FILE)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(error),
+        };
+        let mut text = Vec::new();
+        file.take(MAX_BYTES).read_to_end(&mut text)?;
+        let record: Self = serde_json::from_slice(&text)?;
+        if record.v != FORMAT {
+            return Err(io::Error::other(format!("it has the format {}, and this agent reads {FORMAT}", record.v)));
+        }
+        Ok(record)
+    }
+
+    /// Replaces the record.
+    pub fn write(&self, directory: &Path) -> io::Result<()> {
+        create(directory)?;
+        let new = directory.join("state.new");
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        file.sync_all()?;
+        fs::rename(new, directory.join(FILE))?;
+        sync(directory)
+    }
+
+    /// Changes the record, if `change` returns true.
+    pub fn change(directory: &Path, change: impl FnOnce(&mut Self) -> bool) -> io::Result<()> {
+        let mut record = Self::read(directory)?;
+        if change(&mut record) { record.write(directory) } else { Ok(()) }
+    }
+
+    /// Remembers that a build did not work.
+    pub fn fail(&mut self, build: Trial, reason: &str) {
+        let Trial { version, sha256 } = build;
+        self.failed.retain(|failed| failed.sha256 != sha256);
+        let end = reason.floor_char_boundary(MAX_REASON_BYTES);
+        let reason = reason.get(..end).unwrap_or_default().to_owned();
+        self.failed.push(FailedBuild { version, sha256, reason });
+        let surplus = self.failed.len().saturating_sub(MAX_FAILED);
+        self.failed.drain(..surplus);
+    }
+
+    /// Removes every file of the directory except the record and the build that was taken.
+    pub fn tidy(&self, directory: &Path) {
+        let taken = self.taken.as_ref().map(|taken| taken.sha256.as_str());
+        let Ok(entries) = fs::read_dir(directory) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if name != FILE && taken.is_none_or(|taken| name != taken) {
+                _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+impl From<&Build> for Trial {
+    fn from(build: &Build) -> Self {
+        Self { version: build.version.to_string(), sha256: build.sha256.clone() }
+    }
+}
+
+impl From<&Build> for Taken {
+    fn from(build: &Build) -> Self {
+        let Trial { version, sha256 } = build.into();
+        Self { version, sha256, offer: build.offer.clone(), starts: 0 }
+    }
+}
+
+impl From<&Taken> for Trial {
+    fn from(taken: &Taken) -> Self {
+        Self { version: taken.version.clone(), sha256: taken.sha256.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(number: usize) -> Trial {
+        Trial { version: format!("1.0.{number}"), sha256: format!("{number:064x}") }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_other_files_go() {
+        let state = tempfile::tempdir().unwrap();
+        let directory = directory(state.path());
+        assert_eq!(Record::read(&directory).unwrap(), Record::default());
+        let offer = UpdateOffer { release: "e30=".to_owned(), signature: "sig".to_owned() };
+        let Trial { version, sha256 } = trial(1);
+        let taken = Taken { version, sha256: sha256.clone(), offer, starts: 2 };
+        let mut record = Record { taken: Some(taken), trial: Some(trial(2)), ..Record::default() };
+        record.fail(trial(3), &"é".repeat(200));
+
+        record.write(&directory).unwrap();
+        for name in [sha256.as_str(), "other", "state.new"] {
+            fs::write(directory.join(name), "x").unwrap();
+        }
+        record.tidy(&directory);
+
+        assert_eq!(Record::read(&directory).unwrap(), record);
+        let mut names: Vec<_> = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, [sha256.as_str(), FILE]);
+        assert_eq!(record.failed[0].reason.len(), MAX_REASON_BYTES);
+    }
+
+    #[test]
+    fn a_damaged_record_is_an_error() {
+        let state = tempfile::tempdir().unwrap();
+        for text in ["", "{", "{\"v\":2}", "{\"v\":1,\"taken\":{}}"] {
+            fs::write(state.path().join(FILE), text).unwrap();
+            assert!(Record::read(state.path()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_newest_failures_are_kept_once_each() {
+        let mut record = Record::default();
+        (0..20).for_each(|number| record.fail(trial(number), "broken"));
+        record.fail(trial(19), "broken again");
+
+        assert_eq!(record.failed.len(), MAX_FAILED);
+        assert_eq!(record.failed.last().unwrap().reason, "broken again");
+        assert_eq!(record.failed.first().unwrap().version, "1.0.4");
+    }
+}

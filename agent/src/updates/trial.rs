@@ -1,0 +1,101 @@
+//! Tries a build: starts it as a child, which has to connect and to stay connected for some seconds.
+
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::pin::Pin;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::launch;
+use super::running::Role;
+use super::version::Version;
+use crate::config::Timing;
+use crate::exit::Exit;
+use crate::state::StateDir;
+
+/// The time for the files of the agent that has just ended to be closed.
+const UNLOCKED_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The time that a child has to end after SIGTERM: an agent takes less than 2 s.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// A stop of the machine ends the child as well, perhaps a moment before this program learns of it.
+const SAME_MOMENT: Duration = Duration::from_millis(300);
+
+/// What became of a trial.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Works,
+    /// With the reason, for people.
+    Failed(String),
+    /// This program was asked to stop, and the child has ended.
+    Stopped,
+}
+
+/// Waits until no part of the agent that has ended here uses the state directory any more.
+pub async fn until_unlocked(state_dir: &Path) {
+    let end = Instant::now() + UNLOCKED_WITHIN;
+    while StateDir::new(state_dir).claim().is_err() && Instant::now() < end {
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Runs a build until it says that it works, or the time is over.
+pub async fn run(
+    file: &File,
+    version: &Version,
+    timing: &Timing,
+    mut stop: Pin<&mut (impl Future<Output = ()> + Send)>,
+) -> Outcome {
+    let mut command = Command::from(launch::command(file, Role::Trial, version));
+    let mut child = match command.kill_on_drop(true).spawn() {
+        Ok(child) => child,
+        Err(error) => return Outcome::Failed(format!("it cannot be executed: {error}")),
+    };
+    let ended = tokio::select! {
+        () = stop.as_mut() => {
+            end(&mut child).await;
+            return Outcome::Stopped;
+        }
+        ended = timeout(timing.trial, child.wait()) => ended,
+    };
+    let reason = match ended {
+        Ok(Ok(status)) if status.code() == Some(i32::from(Exit::Works.code())) => return Outcome::Works,
+        Ok(Ok(status)) => how(status),
+        Ok(Err(error)) => format!("its end is unknown: {error}"),
+        Err(_) => {
+            _ = child.kill().await;
+            return Outcome::Failed(format!("it did not connect within {} s", timing.trial.as_secs_f64()));
+        }
+    };
+    match timeout(SAME_MOMENT, stop).await {
+        Ok(()) => Outcome::Stopped,
+        Err(_) => Outcome::Failed(reason),
+    }
+}
+
+/// How a child ended that does not work.
+fn how(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("it ended with the exit code {code}"),
+        (None, Some(signal)) => format!("it ended by the signal {signal}"),
+        (None, None) => "it ended".to_owned(),
+    }
+}
+
+async fn end(child: &mut Child) {
+    let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    if let Some(pid) = pid {
+        // A failure means that it has ended.
+        _ = kill_process(pid, Signal::TERM);
+    }
+    if timeout(GRACE, child.wait()).await.is_err() {
+        _ = child.kill().await;
+    }
+}

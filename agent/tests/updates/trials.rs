@@ -1,0 +1,143 @@
+//! When a trial begins, and what ends it besides the build.
+
+use rustix::process::{Pid, Signal, kill_process};
+use signalbox_protocol::agent::{AgentMessage, Execute, ServiceMessage};
+use uuid::Uuid;
+
+use crate::host::{Host, INSTALLED, eventually, failure, is_alive, sha256};
+use crate::programs;
+
+pub fn command(number: u128, command: &str) -> ServiceMessage {
+    let command_id = Uuid::from_u128(1_000_000 + number);
+    let command = command.to_owned();
+    ServiceMessage::Execute(Execute {
+        command_id,
+        command,
+        stdin: None,
+        timeout_seconds: 600,
+        by: None,
+        asker: None,
+        signed: None,
+    })
+}
+
+#[tokio::test]
+async fn a_trial_waits_for_a_command_and_runs_none_itself() {
+    let mut host = Host::with("commands = \"on\"\n").await;
+    let program = programs::agent();
+    let (go, build) = (host.path("go"), host.updates().join(sha256(&program)));
+    let offer = host.genuine("99.0.0", &program);
+    host.send(&command(1, &format!("until test -e {}; do sleep 0.05; done", go.display()))).await;
+
+    assert_eq!(host.offer(&offer).await, Ok("99.0.0".to_owned()));
+    eventually("the build", || build.exists().then_some(())).await;
+    std::fs::write(&go, "").unwrap();
+    let status = loop {
+        if let AgentMessage::CommandResult(result) = host.message().await {
+            break result.status;
+        }
+    };
+    host.disconnected().await;
+    let trial = host.connected().await;
+    host.send(&command(2, "true")).await;
+    let refusal = loop {
+        if let AgentMessage::Response(response) = host.message().await {
+            break response.into_outcome().unwrap_err();
+        }
+    };
+
+    assert_eq!(status, "succeeded", "it was not cut off");
+    assert_eq!((trial.agent.version.as_str(), refusal.code.as_str()), ("99.0.0", "agent_busy"));
+    host.disconnected().await;
+    assert_eq!(host.connected().await.agent.version, "99.0.0");
+    host.send(&command(3, "true")).await;
+    let status = loop {
+        match host.message().await {
+            AgentMessage::CommandResult(result) if result.command_id == Uuid::from_u128(1_000_003) => {
+                break result.status;
+            }
+            _ => {}
+        }
+    };
+    assert_eq!(status, "succeeded");
+}
+
+/// Otherwise a service that is away would make a good build fail.
+#[tokio::test]
+async fn a_trial_waits_for_a_service_that_is_away() {
+    let mut host = Host::with("commands = \"on\"\n").await;
+    let program = programs::agent();
+    let (go, done, build) = (host.path("go"), host.path("done"), host.updates().join(sha256(&program)));
+    let offer = host.genuine("99.0.0", &program);
+    let script = format!("until test -e {}; do sleep 0.05; done; touch {}", go.display(), done.display());
+    host.send(&command(1, &script)).await;
+    assert_eq!(host.offer(&offer).await, Ok("99.0.0".to_owned()));
+    eventually("the build", || build.exists().then_some(())).await;
+
+    host.service.hang_up(true);
+    host.hang_up();
+    std::fs::write(&go, "").unwrap();
+    eventually("the end of the command", || done.exists().then_some(())).await;
+    let attempts = |host: &Host| host.log().matches("not connected").count();
+    let before = attempts(&host);
+    eventually("attempts to connect", || (attempts(&host) >= before + 4).then_some(())).await;
+    host.service.hang_up(false);
+
+    assert_eq!(host.connected().await.agent.version, INSTALLED);
+    host.disconnected().await;
+    assert_eq!(host.connected().await.agent.version, "99.0.0");
+}
+
+#[tokio::test]
+async fn a_stop_ends_a_trial_and_is_no_failure_of_the_build() {
+    let mut host = Host::start().await;
+    let offer = host.genuine("99.0.0", &programs::hangs());
+    assert_eq!(host.offer(&offer).await, Ok("99.0.0".to_owned()));
+    let child = eventually("a trial", || host.children().first().copied()).await;
+
+    host.stop().await;
+
+    assert!(!is_alive(child));
+    let auth = host.run().await;
+    assert_eq!((auth.agent.version.as_str(), failure(&auth)), (INSTALLED, None));
+    assert_eq!(host.offer(&offer).await, Ok("99.0.0".to_owned()), "it may be tried again");
+}
+
+#[tokio::test]
+async fn a_crash_in_a_trial_is_a_failure_of_the_build() {
+    let mut host = Host::start().await;
+    let offer = host.genuine("99.0.0", &programs::agent());
+    assert_eq!(host.offer(&offer).await, Ok("99.0.0".to_owned()));
+    host.service.hang_up(true);
+    let child = eventually("a trial", || host.children().first().copied()).await;
+    // Once it knows its parent.
+    eventually("an agent", || {
+        let status = std::fs::read_to_string(format!("/proc/{child}/status")).ok()?;
+        status.starts_with("Name:\tsignalbox-agent\n").then_some(())
+    })
+    .await;
+
+    host.signal(Signal::KILL);
+    host.ended().await;
+
+    eventually("the end of the trial", || (!is_alive(child)).then_some(())).await;
+    host.service.hang_up(false);
+    let auth = host.run().await;
+    assert_eq!(auth.agent.version, INSTALLED);
+    assert_eq!(failure(&auth).unwrap().reason, "the agent or the machine ended while it was tried");
+    assert_eq!(host.offer(&offer).await, Err("failed_before".to_owned()));
+}
+
+#[tokio::test]
+async fn a_build_that_is_killed_in_its_trial_does_not_work() {
+    let mut host = Host::start().await;
+    let offer = host.genuine("99.0.0", &programs::hangs());
+    assert_eq!(host.offer(&offer).await, Ok("99.0.0".to_owned()));
+    host.disconnected().await;
+    let child = eventually("a trial", || host.children().first().copied()).await;
+
+    kill_process(Pid::from_raw(i32::try_from(child).unwrap()).unwrap(), Signal::SEGV).unwrap();
+
+    let auth = host.connected().await;
+    assert_eq!(failure(&auth).unwrap().reason, "it ended by the signal 11");
+}
