@@ -32,7 +32,7 @@ pub struct Model {
     /// Why it stopped, for people.
     #[sea_orm(column_type = "Text", nullable)]
     pub stopped_reason: Option<String>,
-    /// The wave that goes on, from 0.
+    /// The present wave, from 0.
     pub wave: i32,
     /// When it began, or in the future: when it begins.
     pub wave_since: Millis,

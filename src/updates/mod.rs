@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+pub use self::offer::is_refusal;
 pub use self::pace::Pace;
 pub use self::plan::takes_updates;
 use self::plan::{Next, Verdict, judge, next, reached};

@@ -14,7 +14,7 @@ use crate::store::{MemberKey, OpenMember, StoreError, UpdateRollout};
 /// The time for an answer: the agent only checks the signature before it.
 const DEADLINE: Duration = Duration::from_secs(15);
 
-/// The refusals that agents give. Anything else that they say is not passed on to people.
+/// The refusals that agents give for good. Anything else that they say is not passed on to people.
 const REFUSALS: [&str; 6] = ["updates_off", "unknown_signer", "malformed", "not_newer", "no_build", FAILED_BEFORE];
 
 /// The agent has tried this very build, and it did not work.
@@ -22,6 +22,11 @@ const FAILED_BEFORE: &str = "failed_before";
 
 /// The agent downloads another release at the moment.
 const BUSY: &str = "busy";
+
+/// Whether an agent may refuse an offer with this reason.
+pub fn is_refusal(reason: &str) -> bool {
+    reason == BUSY || REFUSALS.contains(&reason)
+}
 
 /// What an answer to an offer means.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! How fast rollouts go on.
+//! The pace of rollouts.
 
 use std::time::Duration;
 

@@ -52,13 +52,13 @@ pub mod rollout {
 pub enum RolloutStep {
     /// A running one offers nothing more.
     Pause,
-    /// A paused one goes on.
+    /// A paused one continues.
     Resume,
     /// It ends.
     Cancel,
 }
 
-/// How a rollout ends by itself.
+/// How a rollout ends where nobody cancels it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RolloutEnd {
     /// All its servers have been through it, or have had the time.
@@ -68,7 +68,7 @@ pub enum RolloutEnd {
 }
 
 impl Store {
-    /// Stores a rollout for those of the servers that still exist. Returns whether the account had none that goes on.
+    /// Stores a rollout for those of the servers that still exist. Returns whether the account had none that has not ended.
     pub async fn create_rollout(
         &self,
         new: &UpdateRollout,

@@ -98,7 +98,7 @@ pub async fn read(ask: Checked<CallerAt<IdPath>>) -> Result<Json<RolloutOut>, Ap
 
 /// Pause a rollout
 ///
-/// No further server is offered the release. What agents have taken already goes on, and its outcome is noted.
+/// No further server is offered the release. What agents have taken already continues, and its outcome is noted.
 #[api_v2_operation(tags(Updates), operation_id = "pause_rollout")]
 pub async fn pause(ask: Checked<CallerAt<IdPath>>) -> Result<Json<RolloutOut>, ApiError> {
     step(ask.state, ask.subject, RolloutStep::Pause).await
@@ -106,7 +106,7 @@ pub async fn pause(ask: Checked<CallerAt<IdPath>>) -> Result<Json<RolloutOut>, A
 
 /// Resume a paused rollout
 ///
-/// It goes on where it was.
+/// It continues where it was.
 #[api_v2_operation(tags(Updates), operation_id = "resume_rollout")]
 pub async fn resume(ask: Checked<Recent<CallerAt<IdPath>>>) -> Result<Json<RolloutOut>, ApiError> {
     let Recent(subject) = ask.subject;
@@ -115,7 +115,7 @@ pub async fn resume(ask: Checked<Recent<CallerAt<IdPath>>>) -> Result<Json<Rollo
 
 /// Cancel a rollout
 ///
-/// It ends. What agents have taken already goes on.
+/// It ends. What agents have taken already continues.
 #[api_v2_operation(tags(Updates), operation_id = "cancel_rollout")]
 pub async fn cancel(ask: Checked<CallerAt<IdPath>>) -> Result<Json<RolloutOut>, ApiError> {
     step(ask.state, ask.subject, RolloutStep::Cancel).await

@@ -72,7 +72,7 @@ pub struct UpdatesOut {
     rollout: Option<RolloutSummaryOut>,
 }
 
-/// Whether a rollout goes on, and how it ended.
+/// Whether a rollout continues, and how it ended.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct RolloutStatusOut(String);
@@ -118,7 +118,7 @@ pub struct RolloutSummaryOut {
     /// Why it stopped, as a sentence.
     stopped_reason: Option<String>,
     waves: Vec<WaveOut>,
-    /// The wave that goes on, from 0.
+    /// The present wave, from 0.
     wave: i32,
     /// When that wave began. In the pause after the wave before: when it begins.
     wave_since: TimeOut,

@@ -110,7 +110,7 @@ pub mod action {
     pub const ROLLOUT_CREATE: &str = "rollout.create";
     /// A rollout was paused.
     pub const ROLLOUT_PAUSE: &str = "rollout.pause";
-    /// A paused rollout went on.
+    /// A paused rollout continued.
     pub const ROLLOUT_RESUME: &str = "rollout.resume";
     /// A rollout was cancelled.
     pub const ROLLOUT_CANCEL: &str = "rollout.cancel";
