@@ -29,7 +29,8 @@ use crate::cluster::Cluster;
 use crate::install::Programs;
 use crate::periodic::every;
 use crate::registry::RegistryHandle;
-use crate::store::{MemberKey, OpenMember, RolloutEnd, Store, StoreError, UpdateRollout, rollout};
+use crate::store::rollouts::{MemberKey, OpenMember, RolloutEnd, UpdateRollout, rollout};
+use crate::store::{Store, StoreError};
 
 /// Rollouts that are stepped at the same time.
 const ROLLOUTS_AT_ONCE: usize = 8;

@@ -9,7 +9,8 @@ use uuid::Uuid;
 use super::Updates;
 use super::plan::Ending;
 use crate::registry::{CallError, Question};
-use crate::store::{MemberKey, OpenMember, StoreError, UpdateRollout};
+use crate::store::StoreError;
+use crate::store::rollouts::{MemberKey, OpenMember, UpdateRollout};
 
 /// The time for an answer: the agent only checks the signature before it.
 const DEADLINE: Duration = Duration::from_secs(15);

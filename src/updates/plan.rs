@@ -5,7 +5,7 @@ use signalbox_protocol::agent::{AgentInfo, FailedUpdate};
 use uuid::Uuid;
 
 use super::{Pace, after};
-use crate::store::{OpenMember, UpdateRollout, rollout};
+use crate::store::rollouts::{OpenMember, UpdateRollout, rollout};
 
 /// The offers that an agent gets before it counts as failed.
 const MAX_OFFERS: i32 = 5;

@@ -1,10 +1,10 @@
 //! Rollouts of the agent's releases, below the API: what two instances at once must not break.
 
 use signalbox::audit::{Actor, Entry, action};
-use signalbox::store::{
-    Commit, Connected, KEPT_ROLLOUTS, MemberKey, OpenMember, PageRequest, RolloutEnd, RolloutStep, Store,
-    UpdateRollout, rollout,
+use signalbox::store::rollouts::{
+    KEPT_ROLLOUTS, MemberKey, OpenMember, RolloutEnd, RolloutStep, UpdateRollout, rollout,
 };
+use signalbox::store::{AuditFilter, Commit, Connected, PageRequest, Store};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -204,7 +204,7 @@ async fn an_outcome_is_noted_once_with_one_entry() {
     assert!(one.unwrap() != other.unwrap());
     assert!(!scene.one.settle_member(key, rollout::UPDATED, None, at(2), entry()).await.unwrap());
     assert_eq!(scene.other.open_members(&created, 0).await.unwrap(), []);
-    let filter = signalbox::store::AuditFilter { action: Some("agent.update".to_owned()), ..Default::default() };
+    let filter = AuditFilter { action: Some("agent.update".to_owned()), ..Default::default() };
     let noted = scene.one.list_audit(filter, PageRequest { limit: 10, offset: 0 }).await.unwrap();
     assert_eq!(noted.total, 1);
 }

@@ -9,7 +9,8 @@ use crate::http::extract::field::described;
 use crate::http::field_out::{Bytes, Id, TimeOut};
 use crate::http::servers::Status;
 use crate::install::OfferedRelease;
-use crate::store::{RolloutServer, Server, UpdateRollout, rollout};
+use crate::store::Server;
+use crate::store::rollouts::{RolloutServer, UpdateRollout, rollout};
 use crate::updates::takes_updates;
 
 /// A program of a release.

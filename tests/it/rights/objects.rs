@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 use signalbox::audit::{Actor, Entry, action};
-use signalbox::store::{Approval, NewApproval, RolloutStep};
+use signalbox::store::rollouts::RolloutStep;
+use signalbox::store::{Approval, NewApproval};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 

@@ -2,7 +2,8 @@
 
 use sea_orm::{ConnectionTrait, Database, DatabaseConnection};
 use signalbox::audit::Actor;
-use signalbox::store::{Alert, NewServer, NewUser, Registration, Store, UpdateRollout, UpdateRolloutServer};
+use signalbox::store::rollouts::{UpdateRollout, UpdateRolloutServer};
+use signalbox::store::{Alert, NewServer, NewUser, Registration, Store};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 

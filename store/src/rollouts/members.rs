@@ -1,4 +1,4 @@
-//! The servers of rollouts ([`super::update_rollouts`]).
+//! The servers of rollouts.
 //!
 //! A row counts as it was read until somebody changes it: an offer and each outcome are updates with that condition, so that a
 //! server is offered a release by one instance at a time.
@@ -14,10 +14,10 @@ use sea_orm::{
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
-use super::audit_log::record_in;
-use super::update_rollouts::rollout;
-use super::{Store, StoreError, UpdateRollout};
+use super::{UpdateRollout, rollout};
 use crate::audit::Entry;
+use crate::audit_log::record_in;
+use crate::{Store, StoreError};
 
 /// A server of a rollout, for its owner.
 #[derive(Debug, Clone, PartialEq, Eq, FromQueryResult)]

@@ -1,7 +1,9 @@
-//! Releases of the agent on their way to the servers of an account, wave by wave ([`super::update_members`] has the servers).
+//! Releases of the agent on their way to the servers of an account, wave by wave ([`members`] has the servers).
 //!
 //! An account has one rollout at a time that has not ended: an index sees to that. Every change names the state that it was
 //! decided from, so that of two instances, or of a step and a request, one decides.
+
+mod members;
 
 use entity::{Millis, update_rollout, update_rollout_server};
 use sea_orm::sea_query::Expr;
@@ -12,12 +14,15 @@ use sea_orm::{
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+pub use self::members::{MemberKey, OpenMember, RolloutServer};
 use super::advisory_lock::lock_owner;
 use super::audit_log::record_in;
 use super::commands::ROWS_AT_ONCE;
 use super::server_events::hold;
-use super::{Page, PageRequest, Store, StoreError, UpdateRollout, UpdateRolloutServer};
+use super::{Page, PageRequest, Store, StoreError};
 use crate::audit::Entry;
+pub use entity::update_rollout::Model as UpdateRollout;
+pub use entity::update_rollout_server::Model as UpdateRolloutServer;
 
 /// The rollouts that an account keeps: more than a release a week for a year would need.
 pub const KEPT_ROLLOUTS: u64 = 50;
