@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 use crate::support::agent::{FakeAgent, agent_info, auth};
-use crate::support::{Account, Call, TestService, eventually, text_of, uuid_of};
+use crate::support::{Account, Call, Storage, TestService, eventually, text_of, uuid_of};
 
 /// The version of the release.
 pub(crate) const NEW: &str = "9.0.0";
@@ -88,9 +88,13 @@ impl Scene {
     }
 
     async fn start_with(adjust: impl FnOnce(&mut Config)) -> Self {
+        Self::on(Storage::fresh().await, adjust).await
+    }
+
+    async fn on(storage: Storage, adjust: impl FnOnce(&mut Config)) -> Self {
         let programs = release();
         let directory = programs.path().to_owned();
-        let service = TestService::start_with(|config| {
+        let service = TestService::start_on(storage, |config| {
             config.install_dir = Some(directory);
             quick(config);
             adjust(config);

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use super::{NEW, OLD, Scene, member, path, take};
+use super::{NEW, OLD, Scene, expect_offer, member, path, take};
+use crate::database_away::through_proxy;
+use crate::support::{Storage, eventually};
 
 #[actix_web::test]
 async fn a_paused_rollout_offers_nothing_and_notes_what_was_taken() {
@@ -75,4 +77,35 @@ async fn a_rollout_survives_a_restart_and_offers_nothing_twice() {
     take(&mut web).await;
     let now = scene.read(&path(&made)).await;
     assert_eq!((&now["wave"], &now["counts"]["updated"]), (&json!(1), &json!(1)), "{now}");
+}
+
+#[actix_web::test]
+async fn a_rollout_survives_a_database_that_is_away_and_offers_nothing_twice() {
+    let storage = Storage::fresh().await;
+    // SQLite cannot be away.
+    let Some((proxy, through)) = through_proxy(&storage).await else { return };
+    let scene = Scene::on(storage, |config| config.database_url = Some(through.into())).await;
+    let (mut canary, mut web) = (scene.agent(&scene.canary, OLD).await, scene.agent(&scene.web, OLD).await);
+    let made = scene.roll_out_without_pause().await;
+    let request = expect_offer(&mut canary).await;
+    let ready = async |status: u16| {
+        eventually("the database comes or goes", async || {
+            (scene.service.root.get("/readyz").send().await.status == status).then_some(())
+        })
+        .await;
+    };
+
+    proxy.refuse();
+    ready(503).await;
+    canary.answer(&request, Ok(json!({ "version": NEW }))).await;
+    proxy.heal();
+    ready(200).await;
+
+    canary.expect_silence(1).await;
+    let now = scene.read(&path(&made)).await;
+    assert_eq!((&now["status"], &now["counts"]["offered"]), (&json!("running"), &json!(1)), "{now}");
+    web.expect_silence(1).await;
+    drop(canary);
+    let _updated = scene.agent(&scene.canary, NEW).await;
+    take(&mut web).await;
 }
