@@ -18,6 +18,7 @@ pub use crate::notify::pace::Pace;
 use crate::shares::Sizes;
 use crate::store::{self, DatabaseSettings};
 pub use crate::store::{Quotas, Registration};
+pub use crate::updates::Pace as UpdatePace;
 
 /// All settings of the service.
 #[derive(Debug, Clone)]
@@ -145,6 +146,8 @@ pub struct Timing {
     pub notify: Pace,
     /// How long those who download an agent may take.
     pub downloads: Limits,
+    /// How fast releases of the agent are rolled out.
+    pub updates: UpdatePace,
 }
 
 /// A year and what is needed to compare it with the one before.
@@ -182,6 +185,7 @@ impl Default for Timing {
             memory_patience: Duration::from_secs(10),
             notify: Pace::default(),
             downloads: Limits::default(),
+            updates: UpdatePace::default(),
         }
     }
 }

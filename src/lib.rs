@@ -78,6 +78,7 @@ pub mod shares;
 pub mod startup;
 pub mod state;
 pub mod tls;
+pub mod updates;
 pub mod ws;
 
 // The store is a separate crate, available here under these names.

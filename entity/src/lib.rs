@@ -47,6 +47,8 @@ pub mod spent_challenge;
 pub mod team;
 pub mod team_member;
 pub mod totp;
+pub mod update_rollout;
+pub mod update_rollout_server;
 pub mod user;
 pub mod view;
 

@@ -45,6 +45,7 @@ mod m20261128_000031_enrolments;
 mod m20261128_000033_schedule_alerts;
 mod m20261128_000034_refusal_reasons;
 mod m20261128_000038_refused_approvals;
+mod m20261128_000039_update_rollouts;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -90,6 +91,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261128_000033_schedule_alerts::Migration),
             Box::new(m20261128_000034_refusal_reasons::Migration),
             Box::new(m20261128_000038_refused_approvals::Migration),
+            Box::new(m20261128_000039_update_rollouts::Migration),
         ]
     }
 }

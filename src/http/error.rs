@@ -40,6 +40,11 @@ pub enum ErrorCode {
     NoPassword,
     BadRequest,
     QuotaExceeded,
+    NoRelease,
+    ReleaseIncomplete,
+    RolloutRunning,
+    RolloutEnded,
+    NothingToUpdate,
     LastAdmin,
     OwnsServers,
     LoginFailed,
@@ -71,7 +76,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for the OpenAPI document and its test.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 45] = [
         Self::AgentDisconnected,
         Self::AgentOffline,
         Self::AgentTimeout,
@@ -85,6 +90,11 @@ impl ErrorCode {
         Self::NoPassword,
         Self::BadRequest,
         Self::QuotaExceeded,
+        Self::NoRelease,
+        Self::ReleaseIncomplete,
+        Self::RolloutRunning,
+        Self::RolloutEnded,
+        Self::NothingToUpdate,
         Self::LastAdmin,
         Self::OwnsServers,
         Self::LoginFailed,
@@ -134,6 +144,23 @@ impl ErrorCode {
             }
             Self::BadRequest => (S::BAD_REQUEST, "bad_request", "The request could not be understood"),
             Self::QuotaExceeded => (S::BAD_REQUEST, "quota_exceeded", "The account's quota is reached"),
+            Self::NoRelease => {
+                (S::BAD_REQUEST, "no_release", "This service has no signed release of the agent that it could offer")
+            }
+            Self::ReleaseIncomplete => (
+                S::BAD_REQUEST,
+                "release_incomplete",
+                "Some programs of the agent's release are not here as it names them",
+            ),
+            Self::RolloutRunning => {
+                (S::BAD_REQUEST, "rollout_running", "A rollout has not ended: wait for it, or cancel it")
+            }
+            Self::RolloutEnded => (S::BAD_REQUEST, "rollout_ended", "The rollout has ended"),
+            Self::NothingToUpdate => (
+                S::BAD_REQUEST,
+                "nothing_to_update",
+                "None of your servers in these waves takes signed updates and has another version of the agent",
+            ),
             Self::LastAdmin => (
                 S::BAD_REQUEST,
                 "last_admin",

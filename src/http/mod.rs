@@ -56,6 +56,7 @@ mod task;
 mod teams;
 mod token_terms;
 mod unread;
+mod updates;
 mod users;
 mod views;
 mod web;
@@ -79,6 +80,7 @@ const RESOURCES: &[fn() -> Vec<Resource>] = &[
     fleet_availability::routes,
     servers::routes,
     schedules::routes,
+    updates::routes,
     grants::routes,
     teams::routes,
     server_events::routes,

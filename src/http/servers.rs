@@ -66,7 +66,7 @@ pub struct ServerPatchIn {
 /// Whether an agent is connected: `pending` (none has ever been), `online` or `offline`.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(transparent)]
-pub struct Status(ServerStatus);
+pub struct Status(pub ServerStatus);
 
 described!(Status, json!({ "type": "string", "enum": ["pending", "online", "offline"], "example": "online" }));
 

@@ -5,6 +5,7 @@
 //! a stamp of the file, and computed once for each stamp.
 
 mod download;
+mod release;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -21,6 +22,7 @@ use tokio::sync::{Mutex, Semaphore};
 use tokio::time::timeout;
 
 pub use self::download::{Download, Limits};
+pub use self::release::OfferedRelease;
 
 /// The beginning of every program's name.
 const PROGRAM: &str = "signalbox-agent";
@@ -100,6 +102,8 @@ struct Known {
     checksums: HashMap<Platform, (Stamp, String)>,
     /// Unreadable files, each logged only once: clients may ask as often as they like.
     unreadable: HashSet<PathBuf>,
+    /// The last release that could not be offered, logged only once as well.
+    faulty_release: Option<Stamp>,
 }
 
 /// Where the programs are.

@@ -10,6 +10,7 @@ use crate::observe::Exporter;
 use crate::periodic::every;
 use crate::state::State;
 use crate::store::Store;
+use crate::updates::Updates;
 
 /// An hour's delay is invisible: every read checks expiry itself.
 const TIDY_EVERY: Duration = Duration::from_secs(3_600);
@@ -31,6 +32,15 @@ pub(super) fn keep(state: &State) {
     spawn(every(TIDY_EVERY, async move || alerts.tidy(kept_days).await));
     let notifier = state.notifier.clone();
     spawn(every(TIDY_EVERY, async move || notifier.tidy().await));
+    let updates = Updates {
+        clock: state.clock.clone(),
+        store: state.store.clone(),
+        registry: state.registry.clone(),
+        cluster: state.cluster.clone(),
+        programs: state.programs.clone(),
+        pace: state.config.timing.updates.clone(),
+    };
+    spawn(async move { updates.keep().await });
     let exporter = Exporter::install();
     spawn(every(COUNT_EVERY, async move || exporter.tidy()));
 }

@@ -68,6 +68,7 @@ mod recordings;
 mod refused_approvals;
 mod reminders;
 mod roles;
+pub mod rollouts;
 mod routing;
 mod schedule_alerts;
 mod schedules;

@@ -24,7 +24,7 @@ const IN_ONE: i64 = 100;
 const MANY: u64 = 80;
 
 /// The address of a database, through a proxy in front of it; none on SQLite, which cannot be away.
-async fn through_proxy(storage: &Storage) -> Option<(Proxy, String)> {
+pub(crate) async fn through_proxy(storage: &Storage) -> Option<(Proxy, String)> {
     let url = storage.config().database_url();
     let (before, database) = url.strip_prefix("postgres://")?.split_once('/').unwrap();
     let (user, address) = before.rsplit_once('@').unwrap();

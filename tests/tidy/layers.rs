@@ -21,7 +21,7 @@ pub const LAYERS: &[&[&str]] = &[
     &["auth", "registry"],
     &["cluster"],
     // The purposes of the service.
-    &["docker", "events", "live", "metrics", "notify", "recordings"],
+    &["docker", "events", "live", "metrics", "notify", "recordings", "updates"],
     &["config"],
     &["alerts", "commands", "logs"],
     // What combines them: samples, agents that connect and disconnect, requests of other instances.

@@ -12,6 +12,9 @@ impl ErrorCode {
             Self::AgentError => "The agent failed; `detail` has the agent's message",
             Self::BadRequest => "The service could not understand the request",
             Self::QuotaExceeded => "The account's quota is reached; `detail` names the flag",
+            Self::ReleaseIncomplete => {
+                "Some programs of the agent's release are not here with the length and checksum that it names; `detail` names them"
+            }
             Self::LoginFailed => "The user name or the password is wrong",
             Self::OtpRequired => {
                 "The password is right, and the account needs a code of its authenticator app too: `otp`"
@@ -47,6 +50,10 @@ impl ErrorCode {
             | Self::TokenRevoked
             | Self::TokenReused
             | Self::Forbidden
+            | Self::NoRelease
+            | Self::RolloutRunning
+            | Self::RolloutEnded
+            | Self::NothingToUpdate
             | Self::LastAdmin
             | Self::OwnsServers
             | Self::InvitationInvalid

@@ -20,7 +20,7 @@ enum Rule {
 }
 
 /// The first part of each path that tokens may use.
-const RULES: [(&str, Rule); 11] = [
+const RULES: [(&str, Rule); 12] = [
     ("alerts", Rule::Servers),
     ("api-keys", Rule::Servers),
     ("audit", Rule::Servers),
@@ -32,6 +32,8 @@ const RULES: [(&str, Rule); 11] = [
     ("servers", Rule::Servers),
     // A channel says where all alerts go, and has secrets.
     ("notifications", Rule::Account { reads: Action::Manage, writes: Action::Manage }),
+    // They concern all servers of the account.
+    ("updates", Rule::Account { reads: Action::See, writes: Action::Manage }),
     // Views and dashboards name servers.
     ("views", VIEWS),
 ];

@@ -57,6 +57,7 @@ fn tags() -> Value {
         { "name": "Docker", "description": "Containers of servers, with Docker or Podman" },
         { "name": "Commands", "description": "Shell commands, on one server or many" },
         { "name": "Schedules", "description": "Commands that recur" },
+        { "name": "Updates", "description": "Releases of the agent, rolled out to servers" },
         { "name": "Logs", "description": "Logs of servers" },
         { "name": "Alerts", "description": "Thresholds, the alerts that they raise, and silences" },
         { "name": "API keys", "description": "The keys of agents" },

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::{AgentSession, Context, Phase};
 use crate::registry::{Call, CallError, Opening, StreamRequest};
+use crate::updates::is_refusal;
 
 /// Requests to one agent that may wait for their answers.
 const MAX_CALLS_WAITING: usize = 64;
@@ -37,7 +38,7 @@ fn bounded(response: Response) -> Response {
     let error = response.error.map(|error| RequestError {
         code: text(error.code, MAX_CODE, "agent_error"),
         detail: text(error.detail, MAX_DETAIL, "the agent gave no reason"),
-        reason: error.reason.filter(|reason| Reason::of(reason).is_some()),
+        reason: error.reason.filter(|reason| Reason::of(reason).is_some() || is_refusal(reason)),
     });
     Response { error, ..response }
 }

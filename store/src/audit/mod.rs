@@ -106,6 +106,18 @@ pub mod action {
     pub const SCHEDULE_RUN: &str = "schedule.run";
     /// A schedule was due and did not run.
     pub const SCHEDULE_MISS: &str = "schedule.miss";
+    /// A rollout of a release of the agent began.
+    pub const ROLLOUT_CREATE: &str = "rollout.create";
+    /// A rollout was paused.
+    pub const ROLLOUT_PAUSE: &str = "rollout.pause";
+    /// A paused rollout continued.
+    pub const ROLLOUT_RESUME: &str = "rollout.resume";
+    /// A rollout was cancelled.
+    pub const ROLLOUT_CANCEL: &str = "rollout.cancel";
+    /// A rollout is done, or has stopped.
+    pub const ROLLOUT_END: &str = "rollout.end";
+    /// A rollout has updated the agent of a server, or has not.
+    pub const AGENT_UPDATE: &str = "agent.update";
     /// Somebody asked for more signatures of a command.
     pub const APPROVAL_CREATE: &str = "approval.create";
     /// Somebody signed a command that waits.

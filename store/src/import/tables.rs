@@ -7,7 +7,7 @@ use entity::{
     external_identity, external_login, grant, history_block, history_journal, history_piece, invitation, login,
     logout_token, notification, notification_channel, passkey, program_token, recovery_code, sample, schedule,
     schedule_run, series_help, server, server_event, server_tag, silence, spent_challenge, team, team_member, totp,
-    user, view,
+    update_rollout, update_rollout_server, user, view,
 };
 use sea_orm::sea_query::ColumnType;
 use sea_orm::{ColumnTrait, EntityTrait, IdenStatic, Iterable, PrimaryKeyToColumn};
@@ -152,6 +152,8 @@ pub(super) fn all() -> Vec<Table> {
         Table::of::<approval_signature::Entity>(Moved, LONG),
         Table::of::<schedule::Entity>(Moved, LONG),
         Table::of::<schedule_run::Entity>(Moved, SHORT),
+        Table::of::<update_rollout::Entity>(Moved, LONG),
+        Table::of::<update_rollout_server::Entity>(Moved, SHORT),
         Table::of::<audit_entry::Entity>(Moved, SHORT),
         Table::of::<audit_head::Entity>(Single, SHORT),
         Table::of::<clock::Entity>(Single, SHORT),

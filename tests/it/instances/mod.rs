@@ -29,6 +29,7 @@ mod sessions;
 mod sharing;
 mod single_sign_on;
 mod streams;
+mod updates;
 mod versions;
 
 use actix_web::rt::{self, task::JoinHandle};

@@ -3,12 +3,14 @@
 
 use serde_json::{Value, json};
 use signalbox::audit::{Actor, Entry, action};
+use signalbox::store::rollouts::RolloutStep;
 use signalbox::store::{Approval, NewApproval};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::bodies::{dashboard, schedule, view};
 use super::scene::Scene;
+use crate::support::rows::{member, rollout};
 use crate::support::uuid_of;
 
 /// What a call names in its path. All belong to the owner of the server.
@@ -34,6 +36,8 @@ pub enum Object {
     /// A command of the owner that waits for signatures.
     Approval,
     Schedule,
+    /// A rollout of the owner, the only one that has not ended.
+    Rollout,
     Grant,
     GrantOfTag,
     /// A team with a member.
@@ -90,6 +94,7 @@ impl Scene {
             Object::Batch => self.by_owner("/commands", json!({"server_ids": [server_id], "command": "true"})).await,
             Object::Approval => self.make_approval().await,
             Object::Schedule => self.by_owner("/schedules", schedule(server_id, name)).await,
+            Object::Rollout => self.make_rollout().await,
             Object::Grant => {
                 let grant = self.grant(of_server);
                 self.by_owner("/grants", grant).await
@@ -153,6 +158,20 @@ impl Scene {
         let new = NewApproval { approval, servers: vec![self.server_id], signatures: Vec::new() };
         let entry = Entry::new(action::APPROVAL_CREATE, self.owner.id, Actor::command_line());
         self.service.state.store.create_approval(&new, entry).await.unwrap();
+        id
+    }
+
+    /// Stored as if there were a release, and an agent that takes it. The one before ends: an account has one at a time.
+    async fn make_rollout(&self) -> Uuid {
+        let store = &self.service.state.store;
+        let (id, owner_id, now) = (Uuid::now_v7(), self.owner.id, Timestamp::now());
+        let entry = || Entry::new(action::ROLLOUT_CANCEL, owner_id, Actor::command_line());
+        for (owner_id, open) in store.open_rollouts().await.unwrap() {
+            store.step_rollout(owner_id, open, RolloutStep::Cancel, now, entry()).await.unwrap();
+        }
+        let rollout = rollout(id, owner_id, now);
+        let member = member(id, self.server_id, now);
+        assert!(store.create_rollout(&rollout, &[member], entry()).await.unwrap());
         id
     }
 

@@ -1,6 +1,7 @@
 //! The table: what each operation and socket needs, and how to call it with data that is valid.
 
 mod accounts;
+mod updates;
 
 use serde_json::{Value, json};
 use signalbox::auth::access::Action::{self, Manage, Own, Respond, See, Use};
@@ -141,6 +142,7 @@ pub fn lines() -> Vec<Line> {
         alerts(),
         own_things(),
         never(later()),
+        updates::lines(),
         never(people()),
         never(accounts::own()),
         accounts::public(),

@@ -2,6 +2,7 @@
 
 use sea_orm::{ConnectionTrait, Database, DatabaseConnection};
 use signalbox::audit::Actor;
+use signalbox::store::rollouts::{UpdateRollout, UpdateRolloutServer};
 use signalbox::store::{Alert, NewServer, NewUser, Registration, Store};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
@@ -33,6 +34,42 @@ pub fn new_server(owner_id: Uuid, name: &str) -> NewServer {
         port: 22,
         description: String::new(),
         tags: Vec::new(),
+    }
+}
+
+/// A rollout that has begun.
+pub fn rollout(id: Uuid, owner_id: Uuid, now: Timestamp) -> UpdateRollout {
+    UpdateRollout {
+        id,
+        owner_id,
+        version: "9.0.0".to_owned(),
+        release: "e30=".to_owned(),
+        signature: "signed".to_owned(),
+        waves: "[[]]".to_owned(),
+        pause_seconds: 60,
+        max_failed: 0,
+        status: "running".to_owned(),
+        stopped_reason: None,
+        wave: 0,
+        wave_since: now.into(),
+        created_by: "ada".to_owned(),
+        created_at: now.into(),
+        ended_at: None,
+    }
+}
+
+/// A server of its first wave.
+pub fn member(rollout_id: Uuid, server_id: Uuid, now: Timestamp) -> UpdateRolloutServer {
+    UpdateRolloutServer {
+        rollout_id,
+        server_id,
+        wave: 0,
+        state: "waiting".to_owned(),
+        reason: None,
+        from_version: "1.2.3".to_owned(),
+        session_id: None,
+        offers: 0,
+        changed_at: now.into(),
     }
 }
 
