@@ -271,6 +271,34 @@ test('who starts a rollout proves who they are where the service asks for it', a
   expect(asked).toBe(2);
 });
 
+test('the settings of a server say whether its agent takes updates, and what did not work', async ({
+  page,
+  context,
+  offering,
+  user,
+}) => {
+  const { site } = offering;
+  const taker = await site.server(user, 'alpha');
+  await startMadeUp(await context.newPage(), site, [[taker.key, {}]]);
+  const other = await site.server(user, 'beta');
+  await site.agent(user, other);
+  const failure = { version: '98.0.0', reason: 'it ended with code 1' };
+  await page.route(`**/api/v1/servers/${taker.id}`, async (route) => {
+    const response = await route.fetch();
+    const server = (await response.json()) as { agent: object };
+    await route.fulfill({ response, json: { ...server, agent: { ...server.agent, failed_update: failure } } });
+  });
+
+  const item = main(page).getByRole('listitem').filter({ hasText: t.settings.takeUpdates() });
+  await enter(page, user, `${site.origin}/servers/${taker.id}/settings`);
+  await expect(item).toContainText(t.settings.allowed());
+  await expect(main(page)).toContainText(t.settings.updateFailed({ version: '98.0.0' }));
+  await expect(main(page)).toContainText('It ended with code 1.');
+  await page.goto(`${site.origin}/servers/${other.id}/settings`);
+  await expect(item).toContainText('updates = "signed"');
+  await expect(main(page)).not.toContainText(t.settings.lastUpdate());
+});
+
 test('the line that installs an agent names who signs its releases', async ({ page, offering, user }) => {
   const { site, releases } = offering;
   await enter(page, user, `${site.origin}/servers/new`);
