@@ -8,7 +8,7 @@ export const helpTopics = {
   interface: 'guides/interface',
   install: 'guides/agents#install-an-agent',
   policy: 'guides/agents#the-policy',
-  updates: 'guides/agents#the-policy',
+  updates: 'operate/agent-updates',
   noAgent: 'operate/troubleshooting#an-agent-does-not-connect',
   prometheus: 'guides/prometheus',
   keys: 'operate/secrets#replace-an-agents-key',
