@@ -39,7 +39,7 @@ test('the parts of the account are listed, those of administrators for them alon
     offer('', servers, null, means)
       .groups.flatMap(({ entries }) => entries.map(({ href }) => href ?? ''))
       .filter((href) => href.startsWith('/account/'));
-  const all = ['security', 'notifications', 'silences', 'teams', 'tokens', 'audit', 'about'];
+  const all = ['security', 'notifications', 'silences', 'teams', 'tokens', 'updates', 'audit', 'about'];
 
   expect(parts()).toEqual(all.map((part) => `/account/${part}`));
   session.user = { is_admin: true } as typeof session.user;

@@ -99,6 +99,7 @@ function pageEntries(): Entry[] {
     page('/account/silences', m.silences(), 'moon'),
     page('/account/teams', m.teams(), 'user'),
     page('/account/tokens', m.tokens(), 'key'),
+    page('/account/updates', m.updates(), 'refresh'),
     page('/account/audit', m.audit(), 'history'),
     ...(session.user?.is_admin ? [page('/account/users', m.users(), 'user')] : []),
     page('/account/about', m.about(), 'info'),

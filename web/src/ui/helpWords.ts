@@ -8,6 +8,7 @@ export const helpWords: Record<HelpTopic, () => string> = {
   interface: m.webInterface,
   install: m.install,
   policy: m.policy,
+  updates: m.updates,
   noAgent: m.noAgent,
   prometheus: m.prometheus,
   keys: m.keys,

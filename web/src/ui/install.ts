@@ -1,7 +1,7 @@
 // The line that installs the agent on a server. What it allows is written into it, and from there into a file that only the
 // server's own administrator can change.
 
-import { signersOptions } from './signers';
+import { signersOptions, updatesOptions } from './signers';
 
 export interface Policy {
   commands: boolean;
@@ -48,8 +48,27 @@ export function quoted(word: string): string {
 }
 
 /** Downloads the script from the service itself, and runs it. Without TLS there is nothing to demand of it. */
-export function installLine(service: string, key: string, policy: Policy, signers: readonly string[] = []): string {
-  return [script(service), `--key ${quoted(key)}`, ...options(policy, signers)].join(' ');
+export function installLine(
+  service: string,
+  key: string,
+  policy: Policy,
+  signers: readonly string[] = [],
+  releaseSigners: readonly string[] = [],
+): string {
+  const asked = [...options(policy, signers), ...updatesOptions(releaseSigners)];
+  return [script(service), `--key ${quoted(key)}`, ...asked].join(' ');
+}
+
+/** What root does on a server in place of running install.sh, so that its agent takes updates. */
+export const UPDATES_BY_HAND = {
+  signersFile: '/etc/signalbox-agent/release_signers',
+  policyLine: 'updates = "signed"',
+  restart: ['sudo', 'systemctl', 'restart', 'signalbox-agent'].join(' '),
+};
+
+/** The line with which the agent of a server takes updates that one of them has signed. */
+export function updatesLine(service: string, signers: readonly string[]): string {
+  return [script(service), ...updatesOptions(signers)].join(' ');
 }
 
 /** What can need a signature: the agent's word where it is allowed, the one where it needs one, and the option that asks for it. */

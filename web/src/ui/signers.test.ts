@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { allowsNothingToSign, CAREFUL, EVERYTHING, installLine, signedLine } from './install';
-import { readSigners, signersOptions } from './signers';
+import { allowsNothingToSign, CAREFUL, EVERYTHING, installLine, signedLine, updatesLine } from './install';
+import { readSigners, signersOptions, updatesOptions } from './signers';
 
 const SERVICE = 'https://box.example.com';
 const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ5bMbWwsEjJDuV8EaYCVVHwSLfLFiLUxFHe5AlBFSJV';
@@ -93,5 +93,29 @@ describe('the install line with signers', () => {
       expect(allowsNothingToSign({ ...CAREFUL, ...policy })).toBe(false);
     const docker = installLine(SERVICE, 'k', { ...CAREFUL, docker: 'control' }, [value]);
     expect(docker).toContain('--key k --docker signed --signers ');
+  });
+});
+
+describe('signers of releases', () => {
+  it('are SSH keys and addresses, and no passkeys', () => {
+    const values = [`${KEY} ada@example.org`, `ben=${KEY}`, 'fay=https://github.com/fay.keys'];
+    expect(readSigners(values.join('\n'), SERVICE, 'releases')).toEqual({ values, fault: null });
+
+    for (const passkey of [`dan ${PASSKEY}`, `eli=${PASSKEY}`])
+      expect(readSigners(`\n${passkey}`, SERVICE, 'releases').fault).toEqual({ line: 2, kind: 'passkey' });
+    expect(readSigners('http://example.org/k', SERVICE, 'releases').fault?.kind).toBe('insecure');
+  });
+
+  it('turn updates on in a line, which has none of it without them', () => {
+    const value = `${KEY} ada@example.org`;
+    const named = `--updates signed --release-signers '${value}' --release-signers fay=https://github.com/fay.keys`;
+    const values = [value, 'fay=https://github.com/fay.keys'];
+
+    expect(updatesOptions([])).toEqual([]);
+    expect(updatesLine(SERVICE, values)).toBe(`curl -fsSL ${SERVICE}/install.sh | sudo sh -s -- ${named}`);
+    expect(installLine(SERVICE, 'k', CAREFUL, [], values)).toBe(
+      `curl -fsSL ${SERVICE}/install.sh | sudo sh -s -- --key k ${named}`,
+    );
+    expect(installLine(SERVICE, 'k', CAREFUL)).not.toContain('--updates');
   });
 });

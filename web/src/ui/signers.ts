@@ -2,8 +2,11 @@
 import { readSshKey } from '../signing/signer';
 import { quoted } from './install';
 
-/** Why a value is none for `--signers`. */
-export type SignersFault = 'private' | 'insecure' | 'own' | 'address' | 'unnamed' | 'form';
+/** Why a value is none for `--signers`, or for `--release-signers`. */
+export type SignersFault = 'private' | 'insecure' | 'own' | 'address' | 'unnamed' | 'form' | 'passkey';
+
+/** What they sign: passkeys sign no releases, which are files. */
+export type SignedKind = 'commands' | 'releases';
 
 export interface Signers {
   /** The values, one for each line. */
@@ -13,12 +16,12 @@ export interface Signers {
 }
 
 /** Reads one key or address a line. `service` is the address of the service, whose lists install.sh refuses. */
-export function readSigners(text: string, service: string): Signers {
+export function readSigners(text: string, service: string, of: SignedKind = 'commands'): Signers {
   const signers: Signers = { values: [], fault: null };
   for (const [index, line] of text.split(/\r?\n/).entries()) {
     const value = line.trim();
     if (value === '' || value.startsWith('#')) continue;
-    const kind = faultOf(value, service);
+    const kind = faultOf(value, service) ?? (of === 'releases' && isPasskey(value) ? 'passkey' : null);
     if (kind === null) signers.values.push(value);
     else signers.fault ??= { line: index + 1, kind };
   }
@@ -67,7 +70,18 @@ function passkeyFault(key: string, host: string, more: string[]): SignersFault |
   return /^[A-Za-z0-9_-]{40,1400}$/.test(key) && /^[A-Za-z0-9.-]+$/.test(host) && isTouched ? null : 'form';
 }
 
+/** Of what `faultOf` finds no fault with. */
+function isPasskey(value: string): boolean {
+  return /(^|[\s=])sk-webauthn\s/.test(value);
+}
+
 /** The options that name them. */
 export function signersOptions(values: readonly string[]): string[] {
   return values.map((value) => `--signers ${quoted(value)}`);
+}
+
+/** The options with which an agent takes updates that one of them has signed. Nothing without signers. */
+export function updatesOptions(values: readonly string[]): string[] {
+  if (values.length === 0) return [];
+  return ['--updates signed', ...values.map((value) => `--release-signers ${quoted(value)}`)];
 }

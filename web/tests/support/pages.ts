@@ -92,6 +92,12 @@ export const signedIn: Shown[] = [
     ready: (page) => page.getByRole('button', { name: t.like(t.teams.renameOf({ team: '{}' })) }).first(),
   },
   { path: '/account/tokens', ready: button(t.tokens.revokeTitle({ name: 'prometheus-of-the-northern-data-centre' })) },
+  { path: '/account/updates', ready: rowOfServer },
+  { path: '/account/updates?new=1', ready: heading(t.updates.noRelease()) },
+  {
+    path: '/account/updates?rollout=00000000-0000-4000-8000-000000000000',
+    ready: heading(t.updates.gone()),
+  },
   { path: '/account/audit', ready: (page) => page.getByRole('row').nth(1) },
   { path: '/account/about', ready: heading(t.account.thisService()) },
   { path: '/wall', ready: (page) => page.getByRole('heading', { level: 2 }).first() },

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 /** Where the built programs are: `scripts/test-web` says it. */
-const programs = process.env.SIGNALBOX_PROGRAMS ?? join(import.meta.dirname, '../../../target/debug');
+export const programs = process.env.SIGNALBOX_PROGRAMS ?? join(import.meta.dirname, '../../../target/debug');
 
 /** What runs ends with the tests, however they end. */
 const running = new Set<ChildProcess>();

@@ -62,6 +62,7 @@ export * as tokens from '#messages/tokens';
 export * as ui from '#messages/ui';
 export * as unable from '#messages/unable';
 export * as units from '#messages/units';
+export * as updates from '#messages/updates';
 export * as users from '#messages/users';
 export * as wall from '#messages/wall';
 

@@ -137,6 +137,22 @@ test('each means of a sign-in has words', () => {
   expect(wordsOf(entry('session.prove', { detail: { means: 'otp' } })).did).toEqual(['confirmed their identity']);
 });
 
+test('a rollout of the agent is named by its version, and what became of a server with the reason', () => {
+  const of = (action: string, more: Partial<AuditEntry> = {}) =>
+    wordsOf(entry(action, { server_name: 'web-1', ...more, detail: { version: '1.4.0', ...more.detail } }));
+
+  expect(didOf(entry('rollout.create', { detail: { version: '1.4.0', servers: 2 } }))).toBe(
+    'started the rollout of the agent 1.4.0 to 2 servers',
+  );
+  expect(of('rollout.cancel')).toEqual({ did: ['cancelled the rollout of the agent 1.4.0'] });
+  expect(of('rollout.end', { outcome: 'failed', detail: { reason: '1 server failed' } }).more).toBe('1 server failed');
+  expect(of('agent.update').did).toEqual(['updated the agent of ', ['server', 'web-1'], ' to 1.4.0']);
+  expect(of('agent.update', { outcome: 'refused', detail: { reason: 'not_newer' } })).toEqual({
+    did: ['tried to update the agent of ', ['server', 'web-1'], ' to 1.4.0'],
+    more: 'not newer',
+  });
+});
+
 test('an action that is not known is shown by its name', () => {
   expect(didOf(entry('rocket.launch'))).toBe('rocket.launch');
 });

@@ -37,6 +37,8 @@ export const GROUPS: { prefix: string; label: () => string }[] = [
   { prefix: 'batch.', label: m.groupBatch },
   { prefix: 'approval.', label: m.groupApproval },
   { prefix: 'schedule.', label: m.groupSchedule },
+  { prefix: 'rollout.', label: m.groupRollout },
+  { prefix: 'agent.', label: m.groupAgent },
   { prefix: 'container.', label: m.groupContainer },
   { prefix: 'terminal.', label: m.groupTerminal },
   { prefix: 'event.', label: m.groupEvent },
@@ -157,6 +159,13 @@ const SCHEDULE: Record<string, (values: { schedule: string }) => string> = {
   miss: m.missedSchedule,
 };
 
+const ROLLOUT: Record<string, (values: { version: string }) => string> = {
+  pause: m.pausedRollout,
+  resume: m.resumedRollout,
+  cancel: m.cancelledRollout,
+  end: m.endedRollout,
+};
+
 const CHANNEL: Record<string, (values: { channel: string }) => string> = {
   create: m.addedChannel,
   delete: m.deletedChannel,
@@ -246,6 +255,16 @@ export function wordsOf(entry: AuditEntry): Words {
       const did = [servers === undefined ? m.ranOnMany() : m.ranOnCount({ count: servers })];
       const command = text(detail, 'command');
       return command ? { did, quote: command } : { did };
+    }
+    case 'rollout': {
+      const version = text(detail, 'version') ?? '';
+      const started = m.startedRollout({ version, count: count(detail, 'servers') ?? 0 });
+      return withMore([verb === 'create' ? started : (ROLLOUT[verb]?.({ version }) ?? action)], text(detail, 'reason'));
+    }
+    case 'agent': {
+      const write = entry.outcome === 'ok' ? m.updatedAgent : m.triedAgent;
+      const reason = text(detail, 'reason')?.replaceAll('_', ' ');
+      return withMore(write({ name, version: text(detail, 'version') ?? '' }), reason);
     }
     case 'container': {
       const container = text(detail, 'name') ?? shortId(entry.target ?? '');

@@ -68,6 +68,12 @@ export function allowed(capabilities: string[]): Allowed[] {
       text: m.terminalText(),
       option: 'terminal = "on"',
     },
+    {
+      label: m.takeUpdates(),
+      ...told('updates'),
+      text: m.takeUpdatesText(),
+      option: 'updates = "signed"',
+    },
   ];
 }
 
