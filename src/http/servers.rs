@@ -24,6 +24,7 @@ use super::reply::{Done, Listed};
 use super::server_filter::{ServersQuery, filter};
 use super::signed_in::SigningOut;
 use super::task::run_detached;
+use super::updates::FailedUpdateOut;
 use crate::audit::Actor;
 use crate::auth::access::{Action, ServerAccess, Standing};
 use crate::auth::machines;
@@ -83,6 +84,8 @@ pub struct AgentOut {
     capabilities: Vec<String>,
     /// What the agent asks of those who sign. Null where nothing needs a signature, and for older agents.
     signing: Option<SigningOut>,
+    /// The last build of itself that the agent tried and that did not work, as long as it runs the one before.
+    failed_update: Option<FailedUpdateOut>,
     connected_at: Option<AgentMoment>,
     /// How far the machine's clock is ahead of the service's, in milliseconds. Updated while the agent is connected.
     clock_offset_ms: Option<i64>,

@@ -2,6 +2,7 @@
 
 mod api;
 mod outcomes;
+mod real;
 mod refused;
 mod restart;
 mod waves;
@@ -191,6 +192,15 @@ impl Scene {
     /// The rollout, once this wave is the present one.
     async fn until_wave(&self, rollout: &Value, wave: i64) -> Value {
         eventually("the wave", async || Some(self.read(&path(rollout)).await).filter(|now| now["wave"] == wave)).await
+    }
+
+    /// Waits until the agent of a server is connected.
+    async fn until_online(&self, machine: &Machine) {
+        eventually("the server is online", async || {
+            let server = self.read(&format!("/servers/{}", machine.id)).await;
+            (server["status"] == "online").then_some(())
+        })
+        .await;
     }
 
     /// Waits until the database knows that a server is offline.

@@ -4,8 +4,8 @@
 //! sed would read in another way than the agent. The service refuses the same, when somebody can still correct it:
 //! `tests/it/enrolments/policies.json` lists policies that both take and that both refuse, and a test of each reads it.
 
-/// The keys about signatures: only the machine says whose signatures count.
-const OF_SIGNERS: [&str; 4] = ["name", "signers", "approvals", "allow"];
+/// The keys about signatures, of commands and of builds: only the machine says whose signatures count.
+const OF_SIGNERS: [&str; 6] = ["name", "signers", "approvals", "allow", "updates", "release_signers"];
 
 /// Whether a character is blank within a line.
 const BLANK: [char; 2] = [' ', '\t'];
@@ -19,7 +19,8 @@ pub fn fault_of(policy: &str) -> Option<String> {
 fn fault_of_line(line: &str) -> Option<&'static str> {
     if is_about_signatures(line) {
         return Some(
-            "a policy about signatures does not come from the service: name the signers where install.sh runs, with --signers",
+            "a policy about signatures or updates does not come from the service: name the signers where install.sh runs, with \
+             --signers or --release-signers",
         );
     }
     if line.contains('\\') {

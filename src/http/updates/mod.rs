@@ -24,6 +24,7 @@ use crate::store::rollouts::{RolloutStep, UpdateRollout, UpdateRolloutServer, ro
 use crate::store::{PageRequest, Server, ServerFilter};
 use crate::updates::takes_updates;
 use input::{RolloutIn, wave_of};
+pub(super) use out::FailedUpdateOut;
 use out::{RolloutOut, RolloutSummaryOut, UpdatesOut, agent_of};
 
 /// The servers of one answer, and of one rollout.

@@ -1,7 +1,7 @@
 //! The releases and rollouts of responses.
 
 use paperclip::actix::Apiv2Schema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use signalbox_protocol::agent::AgentInfo;
 
@@ -39,7 +39,7 @@ pub struct UpdatesWord(&'static str);
 described!(UpdatesWord, json!({ "type": "string", "enum": ["off", "signed"], "example": "signed" }));
 
 /// A build that an agent tried, and that did not work.
-#[derive(Debug, Serialize, Apiv2Schema)]
+#[derive(Debug, Clone, Serialize, Deserialize, Apiv2Schema)]
 pub struct FailedUpdateOut {
     version: String,
     /// Why, in the agent's words.
