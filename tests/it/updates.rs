@@ -144,6 +144,21 @@ impl Scene {
         Machine { id, key }
     }
 
+    /// Another server of the owner, whose agent was there and left.
+    async fn machine_that_left(&self, name: &str, tags: &[&str]) -> Machine {
+        let machine = self.machine(name, tags).await;
+        drop(self.agent(&machine, OLD).await);
+        self.until_offline(&machine).await;
+        machine
+    }
+
+    /// Waits for a step of the rollout that begins now: in it this server of the present wave, which has left, gets its offer.
+    async fn stepped(&self, machine: &Machine) -> FakeAgent {
+        let mut agent = self.agent(machine, OLD).await;
+        take(&mut agent).await;
+        agent
+    }
+
     fn call(&self, method: &str, path: impl AsRef<str>) -> Call {
         self.service.client.call(method.parse().unwrap(), path.as_ref()).bearer(&self.owner.token)
     }

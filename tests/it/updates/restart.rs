@@ -56,6 +56,7 @@ async fn a_cancelled_rollout_has_ended() {
 #[actix_web::test]
 async fn a_rollout_survives_a_restart_and_offers_nothing_twice() {
     let scene = Scene::start().await;
+    let late = scene.machine_that_left("canary-2", &["canary"]).await;
     let (mut canary, web) = (scene.agent(&scene.canary, OLD).await, scene.agent(&scene.web, OLD).await);
     let made = scene.roll_out_without_pause().await;
     take(&mut canary).await;
@@ -63,20 +64,18 @@ async fn a_rollout_survives_a_restart_and_offers_nothing_twice() {
     drop((canary, web));
 
     let scene = scene.restart().await;
-    // Steps continue: this server gets its offer, and the one that has its offer gets no other.
     let mut canary = scene.agent(&scene.canary, OLD).await;
     let mut web = scene.agent(&scene.web, OLD).await;
-    let late = scene.machine("late", &[]).await;
-    drop(scene.agent(&late, OLD).await);
+    let came_late = scene.stepped(&late).await;
     canary.expect_silence(1).await;
     web.expect_silence(1).await;
     assert_eq!(scene.until_state(&made, &scene.canary, "offered").await["from_version"], OLD);
-    drop(canary);
-    let _updated = scene.agent(&scene.canary, NEW).await;
+    drop((canary, came_late));
+    let _updated = (scene.agent(&scene.canary, NEW).await, scene.agent(&late, NEW).await);
 
     take(&mut web).await;
     let now = scene.read(&path(&made)).await;
-    assert_eq!((&now["wave"], &now["counts"]["updated"]), (&json!(1), &json!(1)), "{now}");
+    assert_eq!((&now["wave"], &now["counts"]["updated"]), (&json!(1), &json!(2)), "{now}");
 }
 
 #[actix_web::test]
@@ -85,6 +84,7 @@ async fn a_rollout_survives_a_database_that_is_away_and_offers_nothing_twice() {
     // SQLite cannot be away.
     let Some((proxy, through)) = through_proxy(&storage).await else { return };
     let scene = Scene::on(storage, |config| config.database_url = Some(through.into())).await;
+    let late = scene.machine_that_left("canary-2", &["canary"]).await;
     let (mut canary, mut web) = (scene.agent(&scene.canary, OLD).await, scene.agent(&scene.web, OLD).await);
     let made = scene.roll_out_without_pause().await;
     let request = expect_offer(&mut canary).await;
@@ -101,11 +101,12 @@ async fn a_rollout_survives_a_database_that_is_away_and_offers_nothing_twice() {
     proxy.heal();
     ready(200).await;
 
+    let came_late = scene.stepped(&late).await;
     canary.expect_silence(1).await;
     let now = scene.read(&path(&made)).await;
-    assert_eq!((&now["status"], &now["counts"]["offered"]), (&json!("running"), &json!(1)), "{now}");
+    assert_eq!((&now["status"], &now["counts"]["offered"]), (&json!("running"), &json!(2)), "{now}");
     web.expect_silence(1).await;
-    drop(canary);
-    let _updated = scene.agent(&scene.canary, NEW).await;
+    drop((canary, came_late));
+    let _updated = (scene.agent(&scene.canary, NEW).await, scene.agent(&late, NEW).await);
     take(&mut web).await;
 }

@@ -20,10 +20,8 @@ fn time(value: &Value) -> Timestamp {
 async fn waves_follow_each_other_after_the_pause() {
     let scene = Scene::start().await;
     let text = write_release(&scene.programs, NEW);
-    let late = scene.machine("canary-2", &["canary"]).await;
+    let late = scene.machine_that_left("canary-2", &["canary"]).await;
     let (mut canary, mut web) = (scene.agent(&scene.canary, OLD).await, scene.agent(&scene.web, OLD).await);
-    drop(scene.agent(&late, OLD).await);
-    scene.until_offline(&late).await;
 
     let made = scene.roll_out(json!({ "waves": canary_first(), "pause_minutes": 30, "max_failed": 0 })).await;
 
@@ -44,8 +42,7 @@ async fn waves_follow_each_other_after_the_pause() {
     assert!((29 * MINUTE..=30 * MINUTE).contains(&ahead), "{paused}");
 
     // A server of the wave before gets its offer in the pause, and with it those of the next one would get theirs.
-    let mut came_late = scene.agent(&late, OLD).await;
-    take(&mut came_late).await;
+    let came_late = scene.stepped(&late).await;
     web.expect_silence(1).await;
 
     scene.execute("UPDATE update_rollouts SET wave_since = wave_since - 1800000").await;
@@ -65,19 +62,14 @@ async fn waves_follow_each_other_after_the_pause() {
 #[actix_web::test]
 async fn a_server_that_tries_the_release_holds_its_wave_up_also_while_it_is_offline() {
     let scene = Scene::start().await;
+    let late = scene.machine_that_left("canary-2", &["canary"]).await;
     let (mut canary, mut web) = (scene.agent(&scene.canary, OLD).await, scene.agent(&scene.web, OLD).await);
-    let late = scene.machine("canary-2", &["canary"]).await;
-    drop(scene.agent(&late, OLD).await);
-    scene.until_offline(&late).await;
     let made = scene.roll_out_without_pause().await;
     take(&mut canary).await;
     drop(canary);
     scene.until_offline(&scene.canary).await;
 
-    // Steps continue: this server gets its offer.
-    let mut came_late = scene.agent(&late, OLD).await;
-    take(&mut came_late).await;
-    drop(came_late);
+    drop(scene.stepped(&late).await);
     let _late = scene.agent(&late, NEW).await;
     scene.until_state(&made, &late, "updated").await;
     let now = scene.read(&path(&made)).await;
@@ -164,9 +156,7 @@ async fn a_server_that_is_deleted_or_gets_another_owner_leaves_the_rollout() {
     let scene = Scene::start().await;
     let guest = scene.service.register("guest").await;
     let _agents = (scene.agent(&scene.canary, OLD).await, scene.agent(&scene.web, OLD).await);
-    let more = scene.machine("web-2", &[]).await;
-    drop(scene.agent(&more, OLD).await);
-    scene.until_offline(&more).await;
+    let more = scene.machine_that_left("web-2", &[]).await;
     let made = scene.roll_out(json!({ "waves": canary_first(), "pause_minutes": 60 })).await;
     assert_eq!(made["servers"].as_array().unwrap().len(), 3);
 
