@@ -160,7 +160,7 @@ async fn a_rewritten_log_is_whole_and_its_signatures_show_what_was_altered() {
     let less = [
         (
             "that a signature was asked for, and that it was signed",
-            log.with(command, detail(|detail| _ = detail.as_object_mut().unwrap().retain(|key, _| key == "command"))),
+            log.with(command, detail(|detail| detail.as_object_mut().unwrap().retain(|key, _| key == "command"))),
             "NOT SIGNED".to_owned(),
         ),
         (
