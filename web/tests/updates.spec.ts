@@ -1,5 +1,5 @@
 // Signed updates of agents, with real ones and with ones that fail on demand: what is offered, who takes it, and how a rollout
-// goes on, stops and ends.
+// continues, stops and ends.
 import type { Page } from '@playwright/test';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
