@@ -174,6 +174,7 @@ async fn the_record_shows_the_agent_and_when_it_was_seen() {
         "cpu_count": info.cpu_count,
         "capabilities": info.capabilities,
         "signing": null,
+        "failed_update": null,
         "connected_at": about["connected_at"],
         "clock_offset_ms": about["clock_offset_ms"],
         "conflict": null,

@@ -13,12 +13,13 @@ use blocks::{Block, all, documents, prose_of, read};
 use clap::CommandFactory;
 
 /// Blocks that nothing reads, by a line of each, and why not.
-const FOR_PEOPLE: [(&str, &str, &str); 10] = [
+const FOR_PEOPLE: [(&str, &str, &str); 11] = [
     ("CONTRIBUTING.md", "make check    ruled-out words", "two commands with what they do, in columns"),
     ("docs/guides/signalboxctl.md", "$ signalboxctl login", "a recorded session, with what the program printed"),
     ("docs/guides/signalboxctl.md", "Signing:\n  servers    web-1", "what the program prints before it signs"),
     ("docs/guides/signalboxctl.md", "The command waits for 1 more", "the same, of a command that waits"),
     ("docs/operate/instances.md", "load balancer ──HTTP──", "a drawing"),
+    ("docs/operate/agent-updates.md", "release@example.com namespaces", "a file of ssh-keygen, with a key cut short"),
     ("docs/guides/signed-commands.md", "ada@example.org ssh-ed25519", "a file of ssh-keygen, with keys cut short"),
     (
         "docs/guides/signed-commands.md",
@@ -113,6 +114,7 @@ fn every_flag_and_variable_of_the_sentences_exists() {
     known.extend(["--help", "--version"].map(str::to_owned));
     collect(&signalbox::cli::Cli::command(), &mut known);
     collect(&signalbox_agent::cli::Cli::command(), &mut known);
+    collect(&signalbox_agent::signed::explain::Owner::command(), &mut known);
     collect(&signalboxctl::cli::Cli::command(), &mut known);
     let script = read("packaging/install.sh");
     known

@@ -92,12 +92,19 @@ async fn no_container_is_touched_and_no_method_runs_anything() {
         "shell.run",
         "terminal.start",
         "agent.set_policy",
-        "agent.update",
+        "agent.set_version",
         "",
     ];
     for method in unknown {
         let params = json!({"container_id": "web", "command": shell, "cmd": ["sh", "-c", shell], "image": image});
         siege.expect_refusal("unknown_method", request(method, params)).await;
+    }
+    for params in [
+        Value::Null,
+        json!({"command": shell}),
+        json!({"release": "e30=", "signature": "-----BEGIN SSH SIGNATURE-----"}),
+    ] {
+        siege.expect_refusal("agent_refused", request("agent.update", params)).await;
     }
     for params in [Value::Null, json!([]), json!("web"), json!({"container_id": "../../exec/web/start"}), json!(1e300)]
     {
