@@ -53,7 +53,7 @@ enum ReleaseFault {
     Malformed(serde_json::Error),
     #[error("it has the format {0}, and this service knows the format {FORMAT}")]
     Format(u32),
-    #[error("it needs a version of at most {MAX_VERSION} of the characters a-z A-Z 0-9 . + -")]
+    #[error("it needs a version such as 1.2.3 or 1.2.3-rc.1, of at most {MAX_VERSION} characters")]
     Version,
     #[error("it names no program")]
     Empty,
@@ -128,6 +128,16 @@ fn bounded(file: File, most: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Whether agents can read a version. They also refuse zeros in front of numbers.
+fn is_version(text: &str) -> bool {
+    let (numbers, before) = text.split_once('-').unwrap_or((text, "0"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_part =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_whole = numbers.split('.').count() == 3 && numbers.split('.').all(is_number);
+    text.len() <= MAX_VERSION && is_whole && before.split('.').all(is_part)
+}
+
 fn parse(bytes: &[u8], signature: Option<Vec<u8>>) -> Result<(Release, String), ReleaseFault> {
     let signature = signature.ok_or(ReleaseFault::NoSignature)?;
     if bytes.len() > MAX_RELEASE_BYTES {
@@ -144,8 +154,7 @@ fn parse(bytes: &[u8], signature: Option<Vec<u8>>) -> Result<(Release, String), 
     if release.v != FORMAT {
         return Err(ReleaseFault::Format(release.v));
     }
-    let is_of_version = |byte: u8| byte.is_ascii_alphanumeric() || b".+-".contains(&byte);
-    if !(1..=MAX_VERSION).contains(&release.version.len()) || !release.version.bytes().all(is_of_version) {
+    if !is_version(&release.version) {
         return Err(ReleaseFault::Version);
     }
     if release.programs.is_empty() {

@@ -7,8 +7,9 @@ use uuid::Uuid;
 use super::{Pace, after};
 use crate::store::rollouts::{OpenMember, UpdateRollout, rollout};
 
-/// The offers that an agent gets before it counts as failed.
-const MAX_OFFERS: i32 = 5;
+/// The offers that an agent gets before it counts as failed: some six hours, because it waits for commands that run and terminals that
+/// are open.
+const MAX_OFFERS: i32 = 36;
 
 /// The capability of agents that take updates.
 const UPDATES: &str = "updates";
@@ -195,12 +196,12 @@ mod tests {
     }
 
     #[test]
-    fn an_offer_is_repeated_ten_minutes_later_and_at_most_five_times() {
+    fn an_offer_is_repeated_ten_minutes_later_for_some_hours() {
         let offered = member(rollout::OFFERED, "1.2.3", None);
         assert_eq!(judged(&offered, 599), Verdict::Trying);
         assert_eq!(judged(&offered, 600), Verdict::Offer);
 
-        let last = OpenMember { offers: 5, ..offered };
+        let last = OpenMember { offers: MAX_OFFERS, ..offered };
         assert_eq!(judged(&last, 599), Verdict::Trying);
         assert!(is_failed(&judged(&last, 600)));
     }

@@ -135,11 +135,14 @@ impl Store {
         Ok(())
     }
 
-    /// The servers of the waves up to `wave` with an open outcome: those that are online, and those that were offered the release.
+    /// The servers of the waves up to `wave` with an open outcome: those that were offered the release, and while the rollout runs
+    /// those that are online.
     pub async fn open_members(&self, row: &UpdateRollout, wave: i32) -> Result<Vec<OpenMember>, StoreError> {
         use update_rollout_server::Column as C;
         let is_offered = C::State.eq(rollout::OFFERED);
         let is_online = C::State.eq(rollout::WAITING).and(server::Column::SessionId.is_not_null());
+        let open = Condition::any().add(is_offered);
+        let open = if row.status == rollout::RUNNING { open.add(is_online) } else { open };
         let members = update_rollout_server::Entity::find()
             .select_only()
             .columns([C::ServerId, C::Wave, C::State, C::FromVersion, C::Offers, C::ChangedAt])
@@ -149,7 +152,7 @@ impl Store {
             .filter(C::RolloutId.eq(row.id))
             .filter(C::Wave.lte(wave))
             .filter(server::Column::OwnerId.eq(row.owner_id))
-            .filter(Condition::any().add(is_offered).add(is_online))
+            .filter(open)
             .order_by_asc(C::Wave)
             .order_by_asc(C::ServerId);
         Ok(members.into_model().all(&self.read).await?)
@@ -172,15 +175,19 @@ impl Store {
                 .lock_shared()
                 .one(&transaction)
                 .await?;
-            if running.is_none() {
-                return Ok(None);
-            }
+            let Some(running) = running else { return Ok(None) };
+            // The server may have been given away since it was read.
+            let own = server::Entity::find_by_id(key.server_id)
+                .select_only()
+                .column(server::Column::Id)
+                .filter(server::Column::OwnerId.eq(running.owner_id));
             let claimed = update_rollout_server::Entity::update_many()
                 .col_expr(update_rollout_server::Column::State, Expr::value(rollout::OFFERED))
                 .col_expr(update_rollout_server::Column::SessionId, Expr::value(session_id))
                 .col_expr(update_rollout_server::Column::Offers, Expr::value(offers))
                 .col_expr(update_rollout_server::Column::ChangedAt, Millis::from(now).into())
                 .filter(is(key))
+                .filter(update_rollout_server::Column::ServerId.in_subquery(own.into_query()))
                 .exec(&transaction)
                 .await?;
             if claimed.rows_affected == 0 {

@@ -120,16 +120,16 @@ async fn an_agent_that_takes_updates_no_longer_is_not_offered_any() {
 
 #[actix_web::test]
 async fn an_offer_without_an_outcome_is_repeated_and_then_given_up() {
-    let scene = Scene::start_with(|config| config.timing.updates.again = Duration::from_millis(100)).await;
+    let scene = Scene::start_with(|config| config.timing.updates.again = Duration::from_millis(60)).await;
     let mut canary = scene.agent(&scene.canary, OLD).await;
     let made = scene.roll_out_without_pause().await;
 
-    for _ in 0..5 {
+    for _ in 0..36 {
         take(&mut canary).await;
     }
 
     let told = scene.until_state(&made, &scene.canary, "failed").await;
-    assert_eq!(told["reason"], "it was offered the build 5 times and did not connect with it");
+    assert_eq!(told["reason"], "it was offered the build 36 times and did not connect with it");
     canary.expect_silence(1).await;
 }
 
