@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 use serde_json::Value;
 use signalbox_agent::policy::Policy;
-use signalbox_protocol::agent::TerminalSize;
+use signalbox_protocol::agent::{Release, TerminalSize};
 use signalbox_protocol::frontend::FeedMessage;
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -44,7 +44,8 @@ pub fn toml(block: &Block) -> Vec<String> {
     Policy::parse(&block.text).err().into_iter().collect()
 }
 
-/// Lines of JSON, or the file in which clients of the Model Context Protocol have their programs. Of the lines each is a body of the API's errors or a message of a terminal.
+/// Lines of JSON, or the file in which clients of the Model Context Protocol have their programs. Of the lines each is a
+/// body of the API's errors, a message of a terminal, or a release of the agent.
 pub fn json(block: &Block) -> Vec<String> {
     if block.path == "docs/reference/protocol.md" {
         // protocol/tests/document.rs decodes each of these messages.
@@ -97,6 +98,9 @@ fn of_json(document: &Value, line: &str) -> Result<(), String> {
         }
         Some("kept" | "output") => {
             serde_json::from_value(value).map(|_: FeedMessage| ()).map_err(|error| error.to_string())
+        }
+        None if value["programs"].is_object() => {
+            serde_json::from_value(value).map(|_: Release| ()).map_err(|error| error.to_string())
         }
         None if value["detail"].is_array() => schema("ValidationError"),
         None if value["detail"].is_string() => schema("Error"),
