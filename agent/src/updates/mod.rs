@@ -37,6 +37,7 @@ use crate::config::{Config, Timing};
 use crate::connection::Endpoint;
 use crate::controls::Controls;
 use crate::events::Events;
+use crate::state::Usage;
 pub use build::Build;
 use build::Refusal;
 use record::FailedBuild;
@@ -56,6 +57,8 @@ pub struct Settings {
     pub running: Running,
     /// Builds that did not work here.
     failed: Vec<FailedBuild>,
+    /// What the start of the program still does in the state directory, on a disk that hangs.
+    earlier: Usage,
 }
 
 impl Settings {
@@ -135,7 +138,7 @@ impl Updates {
 
     fn take(&self, params: Value, by: &str) -> Result<UpdateTaken, Refusal> {
         let Self(inner) = self;
-        let Settings { signers, running, failed } = &inner.settings;
+        let Settings { signers, running, failed, .. } = &inner.settings;
         let (Some(signers), Some(_)) = (signers, &inner.directory) else { return Err(Refusal::UpdatesOff) };
         let offer: UpdateOffer =
             serde_json::from_value(params).map_err(|error| Refusal::Malformed(error.to_string()))?;

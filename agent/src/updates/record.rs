@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use signalbox_protocol::agent::UpdateOffer;
 
@@ -97,6 +98,14 @@ pub fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
+/// Held while a thread reads the record, changes it and writes it.
+static CHANGING: Mutex<()> = Mutex::new(());
+
+/// Waits until no other thread of this process changes a record. For threads that may wait for a disk.
+pub fn changing() -> MutexGuard<'static, ()> {
+    CHANGING.lock()
+}
+
 impl Record {
     /// Reads the record; an empty one if there is none.
     pub fn read(directory: &Path) -> io::Result<Self> {
@@ -127,6 +136,7 @@ impl Record {
 
     /// Changes the record, if `change` returns true.
     pub fn change(directory: &Path, change: impl FnOnce(&mut Self) -> bool) -> io::Result<()> {
+        let _changing = changing();
         let mut record = Self::read(directory)?;
         if change(&mut record) { record.write(directory) } else { Ok(()) }
     }

@@ -1,26 +1,21 @@
 //! Tries a build: starts it as a child, which has to connect and to stay connected for some seconds.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::pin::Pin;
 use std::process::ExitStatus;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
 use super::launch;
 use super::running::Role;
 use super::version::Version;
 use crate::config::Timing;
 use crate::exit::Exit;
-use crate::state::StateDir;
-
-/// The time for the files of the agent that has just ended to be closed.
-const UNLOCKED_WITHIN: Duration = Duration::from_secs(5);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The time that a child has to end after SIGTERM: an agent takes less than 2 s.
 const GRACE: Duration = Duration::from_secs(3);
@@ -29,21 +24,15 @@ const GRACE: Duration = Duration::from_secs(3);
 const SAME_MOMENT: Duration = Duration::from_millis(300);
 
 /// What became of a trial.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Outcome {
     Works,
     /// With the reason, for people.
     Failed(String),
+    /// It did not begin, for a reason outside the build.
+    Untried(io::Error),
     /// This program was asked to stop, and the child has ended.
     Stopped,
-}
-
-/// Waits until no part of the agent that has ended here uses the state directory any more.
-pub async fn until_unlocked(state_dir: &Path) {
-    let end = Instant::now() + UNLOCKED_WITHIN;
-    while StateDir::new(state_dir).claim().is_err() && Instant::now() < end {
-        sleep(LOOK_EVERY).await;
-    }
 }
 
 /// Runs a build until it says that it works, or the time is over.
@@ -70,7 +59,11 @@ pub async fn run(
         Ok(Ok(status)) => how(status),
         Ok(Err(error)) => format!("its end is unknown: {error}"),
         Err(_) => {
-            _ = child.kill().await;
+            // Where a disk hangs, it may take long. Until then it uses the state directory.
+            tokio::select! {
+                () = stop => return Outcome::Stopped,
+                _ = child.kill() => {}
+            }
             return Outcome::Failed(format!("it did not connect within {} s", timing.trial.as_secs_f64()));
         }
     };
@@ -96,6 +89,6 @@ async fn end(child: &mut Child) {
         _ = kill_process(pid, Signal::TERM);
     }
     if timeout(GRACE, child.wait()).await.is_err() {
-        _ = child.kill().await;
+        _ = timeout(GRACE, child.kill()).await;
     }
 }

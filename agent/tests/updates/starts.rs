@@ -9,7 +9,7 @@ use crate::programs;
 
 impl Host {
     /// Makes the state directory say that this build was taken.
-    fn has_taken(&self, version: &str, program: &[u8]) {
+    pub fn has_taken(&self, version: &str, program: &[u8]) {
         let offer = self.signed(&self.release(version, program), "release");
         fs::create_dir_all(self.updates()).unwrap();
         let path = self.updates().join(sha256(program));
