@@ -21,7 +21,7 @@ use crate::config::Config;
 use crate::state::{StateDir, open_regular};
 use crate::text::hex;
 
-/// How often a build may be started without connecting, before the installed program takes its place again.
+/// How often a build may be started without staying connected, before the installed program takes its place again.
 const MAX_STARTS: u32 = 3;
 
 /// The time for the disk, before the installed program starts without what is on it.
@@ -34,7 +34,7 @@ enum Unfit {
     Off,
     #[error("{0}")]
     Refused(#[from] Refusal),
-    #[error("it was started {MAX_STARTS} times in a row and never connected")]
+    #[error("it was started {MAX_STARTS} times in a row and never stayed connected")]
     NeverConnected,
     #[error("its file cannot be used: {0}")]
     File(io::Error),
@@ -218,7 +218,7 @@ fn uncount_start(directory: &Path) {
     _ = changed.inspect_err(|error| tracing::warn!(%error, "cannot record that a build did not start"));
 }
 
-/// Records that the build that was taken has connected, or has ended because it was asked to.
+/// Records that the build that was taken has stayed connected, or has ended because it was asked to.
 pub fn forget_starts(directory: &Path) {
     let changed = Record::change(directory, |record| {
         record.taken.as_mut().is_some_and(|taken| std::mem::take(&mut taken.starts) > 0)

@@ -19,11 +19,15 @@ pub mod program;
 mod record;
 mod release_signers;
 mod running;
+#[cfg(test)]
+mod tests;
 mod trial;
 mod version;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -166,12 +170,6 @@ impl Updates {
     pub fn connected(&self) -> Connected {
         let Self(inner) = self;
         inner.connected.send_replace(Some(Instant::now()));
-        if inner.settings.running.role == Role::Taken
-            && let Some(directory) = inner.directory.clone()
-        {
-            // Nobody waits for the disk: at worst the build counts as one that did not connect.
-            tokio::task::spawn_blocking(move || launch::forget_starts(&directory));
-        }
         Connected(self.clone())
     }
 
@@ -179,8 +177,15 @@ impl Updates {
     pub async fn ending(&self, endpoint: Endpoint<'_>, controls: &Controls, events: &Events) {
         let Self(inner) = self;
         let ending = match inner.settings.running.role {
-            Role::Trial => self.proven().await,
-            Role::Installed | Role::Taken => self.prepared(endpoint, controls, events).await,
+            Role::Trial => {
+                self.connected_for(inner.timing.trial_settle).await;
+                Ending::Works
+            }
+            Role::Installed => self.prepared(endpoint, controls, events).await,
+            Role::Taken => tokio::select! {
+                ending = self.prepared(endpoint, controls, events) => ending,
+                ending = self.noting_success() => ending,
+            },
         };
         *inner.ending.lock() = Some(ending);
     }
@@ -190,20 +195,33 @@ impl Updates {
         self.0.ending.lock().take()
     }
 
-    /// Waits until the service has accepted this build for some time.
-    async fn proven(&self) -> Ending {
+    /// Records once that this build works. Does not resolve.
+    async fn noting_success(&self) -> Ending {
+        let Self(inner) = self;
+        // One that ends soon after it has connected does not work.
+        self.connected_for(inner.timing.stable).await;
+        if let Some(directory) = inner.directory.clone() {
+            // Nobody waits for the disk: at worst the build counts as one that did not connect. Not one of the threads that look
+            // names up, because the disk may hang.
+            _ = thread::Builder::new().name("updates".to_owned()).spawn(move || launch::forget_starts(&directory));
+        }
+        std::future::pending().await
+    }
+
+    /// Waits until the service has accepted this build for this long without a break.
+    async fn connected_for(&self, length: Duration) {
         let Self(inner) = self;
         let mut connected = inner.connected.subscribe();
         loop {
             let since = *connected.borrow_and_update();
             let stayed = async {
                 match since {
-                    Some(since) => sleep_until(since + inner.timing.trial_settle).await,
+                    Some(since) => sleep_until(since + length).await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
-                () = stayed => return Ending::Works,
+                () = stayed => return,
                 _ = connected.changed() => {}
             }
         }

@@ -65,13 +65,23 @@ pub async fn run(mut config: Config, stop: impl Future<Output = ()> + Send) -> E
                 }
             }
             (exit, state_dir) => {
-                if let (Exit::Stopped, Role::Taken, Some(state_dir)) = (&exit, config.updates.running.role, state_dir) {
+                let role = config.updates.running.role;
+                if let (true, Role::Taken, Some(state_dir)) = (is_orderly(&exit), role, state_dir) {
                     let forget = move || launch::forget_starts(&directory(&state_dir));
                     _ = on_disk(LAST_WORDS, move || Ok(forget())).await;
                 }
                 return exit;
             }
         }
+    }
+}
+
+/// Whether an agent that ends like this works: it was asked to end, also by a service that does not know it any more. Otherwise
+/// such a service could make it count as one that does not work.
+fn is_orderly(exit: &Exit) -> bool {
+    match exit {
+        Exit::Stopped | Exit::KeyRefused(_) | Exit::ServerDeleted => true,
+        Exit::Misconfigured(_) | Exit::Update(_) | Exit::Works => false,
     }
 }
 

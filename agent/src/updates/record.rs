@@ -53,7 +53,7 @@ pub struct Taken {
     pub sha256: String,
     #[serde(flatten)]
     pub offer: UpdateOffer,
-    /// How often it was started since it last connected, or ended because it was asked to.
+    /// How often it was started since it last stayed connected, or ended because it was asked to.
     pub starts: u32,
 }
 

@@ -41,6 +41,8 @@ struct Shared {
     sending: Mutex<Sending>,
     /// Whether it hangs up on agents.
     is_deaf: AtomicBool,
+    /// The code with which it refuses the next key.
+    refusal: Mutex<Option<u16>>,
     fetched: AtomicUsize,
 }
 
@@ -51,6 +53,7 @@ impl Offering {
         let shared = Arc::new(Shared {
             sending: Mutex::new(Sending::Nothing),
             is_deaf: AtomicBool::new(false),
+            refusal: Mutex::default(),
             fetched: AtomicUsize::new(0),
         });
         let (sender, sessions) = mpsc::channel(8);
@@ -71,6 +74,11 @@ impl Offering {
     /// From now on it hangs up on agents, or does not.
     pub fn hang_up(&self, is_deaf: bool) {
         self.shared.is_deaf.store(is_deaf, Ordering::SeqCst);
+    }
+
+    /// It refuses the key of the next agent with this code.
+    pub fn refuse_next(&self, code: u16) {
+        *self.shared.refusal.lock() = Some(code);
     }
 
     /// How often somebody has fetched a program.
@@ -104,6 +112,11 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, sessions: mpsc::Sende
     }
     let mut peer = Peer::upgrade(stream).await;
     let auth = peer.auth().await;
+    let refusal = shared.refusal.lock().take();
+    if let Some(code) = refusal {
+        peer.close(code, "refused").await;
+        return;
+    }
     peer.send(&accepted(None)).await;
     _ = sessions.send(Session { peer, auth }).await;
 }
