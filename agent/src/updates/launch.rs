@@ -14,7 +14,7 @@ use signalbox_protocol::Timestamp;
 use signalbox_signing::Signers;
 
 use super::build::{Build, Refusal};
-use super::record::{FailedBuild, Record, Taken, Trial, changing, directory, path_of};
+use super::record::{Blame, FailedBuild, Record, Taken, Trial, changing, directory, path_of};
 use super::running::{Role, Running, VARIABLE};
 use super::version::Version;
 use crate::config::Config;
@@ -119,7 +119,7 @@ fn choose(state: StateDir, directory: &Path, signers: Option<&Signers>, installe
     };
     let before = record.clone();
     if let Some(trial) = record.trial.take() {
-        record.fail(trial, "the agent or the machine ended while it was tried");
+        record.fail(trial, "the agent or the machine ended while it was tried", Blame::Unknown);
     }
     let build = record.taken.take().and_then(|taken| consider(taken, &mut record, directory, signers, installed));
     if build.is_none() && record != before {
@@ -145,7 +145,7 @@ fn consider(
         }
         Err(unfit @ Unfit::NeverConnected) => {
             tracing::warn!(%version, reason = %unfit, "the installed program runs, because a build was given up");
-            record.fail(Trial::from(&taken), &unfit.to_string());
+            record.fail(Trial::from(&taken), &unfit.to_string(), Blame::Build);
         }
         // Perhaps the owner puts it right.
         Err(unfit @ (Unfit::Off | Unfit::Refused(_) | Unfit::File(_) | Unfit::Unrecorded(_))) => {

@@ -71,12 +71,13 @@ impl Settings {
         Self { signers: signers.map(Arc::new), ..Self::default() }
     }
 
-    /// The last build that did not work, while an older one runs.
+    /// The last build that was given up, while an older one runs.
     pub fn failed_update(&self) -> Option<Box<FailedUpdate>> {
         let is_ahead = |failed: &&FailedBuild| {
             failed.version.parse::<Version>().is_ok_and(|version| version > self.running.version)
         };
-        let failed = self.failed.iter().rev().find(is_ahead)?;
+        let is_given_up = |failed: &&FailedBuild| failed.is_given_up();
+        let failed = self.failed.iter().rev().filter(is_given_up).find(is_ahead)?;
         Some(Box::new(FailedUpdate { version: failed.version.clone(), reason: failed.reason.clone() }))
     }
 }

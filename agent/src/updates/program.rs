@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::build::Build;
-use super::record::{FailedBuild, Record, Taken, Trial, directory};
+use super::record::{Blame, FailedBuild, Record, Taken, Trial, directory};
 use super::running::Role;
 use super::trial::{self, Outcome};
 use super::{launch, record};
@@ -105,12 +105,16 @@ async fn attempt(
             Err(error) => Outcome::Untried(error),
         },
     };
-    let (is_stopped, reason, limit) = match outcome {
+    let (is_stopped, failure, limit) = match outcome {
         Outcome::Works => (false, None, DISK),
+        Outcome::Unproven(reason) => {
+            tracing::error!(%version, reason, "a build did not prove that it works, and the one before continues");
+            (false, Some((reason, Blame::Unknown)), DISK)
+        }
         Outcome::Stopped => (true, None, LAST_WORDS),
         Outcome::Failed(reason) => {
             tracing::error!(%version, reason, "a build did not work, and the one before continues");
-            (false, Some(reason), DISK)
+            (false, Some((reason, Blame::Build)), DISK)
         }
         Outcome::Untried(error) => {
             tracing::warn!(%version, %error, "a build could not be tried, and may be offered again");
@@ -118,13 +122,12 @@ async fn attempt(
             (false, None, Duration::ZERO)
         }
     };
-    if let Some(reason) = &reason {
-        let Trial { version, sha256 } = Trial::from(&build);
+    if let Some((reason, blame)) = &failure {
         // Whether or not the disk takes it.
-        config.updates.failed.push(FailedBuild { version, sha256, reason: reason.clone() });
+        FailedBuild::add(&mut config.updates.failed, Trial::from(&build), reason, *blame);
     }
     let place = directory.to_owned();
-    let mut ended = pin!(on_disk(limit, move || end(&place, &build, reason.as_deref())));
+    let mut ended = pin!(on_disk(limit, move || end(&place, &build, failure)));
     tokio::select! {
         () = stop => {
             _ = timeout(LAST_WORDS, ended.as_mut()).await;
@@ -163,13 +166,13 @@ async fn become_it(
         kept = on_disk(DISK, move || keep(&place, &taken)) => kept,
     };
     if let Err(error) = kept {
-        return Outcome::Failed(format!("it cannot be recorded: {error}"));
+        return Outcome::Unproven(format!("it cannot be recorded: {error}"));
     }
     if stop.now_or_never().is_some() {
         return Outcome::Stopped;
     }
     tracing::info!(version = %build.version, "a build works, and takes the place of this one");
-    Outcome::Failed(format!("it cannot be executed: {}", launch::exec(file, &build.version)))
+    Outcome::Unproven(format!("it cannot be executed: {}", launch::exec(file, &build.version)))
 }
 
 /// Does something with the directory of builds on a thread of its own, so that a disk that hangs delays this program for `limit`
@@ -207,22 +210,24 @@ fn keep(directory: &Path, build: &Build) -> io::Result<()> {
     let mut record = Record::read(directory).unwrap_or_default();
     record.trial = None;
     record.taken = Some(Taken::from(build));
+    record.failed.retain(|failed| failed.sha256 != build.sha256);
     record.write(directory)?;
     record.tidy(directory);
     Ok(())
 }
 
-/// Records that a trial is over, and why the build does not work, if that is so.
-fn end(directory: &Path, build: &Build, reason: Option<&str>) -> io::Result<()> {
+/// Records that a trial is over, and why the build did not work, if that is so.
+fn end(directory: &Path, build: &Build, failure: Option<(String, Blame)>) -> io::Result<()> {
     let _changing = record::changing();
     let mut record = Record::read(directory).unwrap_or_default();
     record.trial = None;
-    if let Some(reason) = reason {
+    let has_failed = failure.is_some();
+    if let Some((reason, blame)) = failure {
         record.taken.take_if(|taken| taken.sha256 == build.sha256);
-        record.fail(build.into(), reason);
+        record.fail(build.into(), &reason, blame);
     }
     record.write(directory)?;
-    if reason.is_some() {
+    if has_failed {
         record.tidy(directory);
     }
     Ok(())

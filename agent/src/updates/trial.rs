@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
@@ -27,8 +28,10 @@ const SAME_MOMENT: Duration = Duration::from_millis(300);
 #[derive(Debug)]
 pub enum Outcome {
     Works,
-    /// With the reason, for people.
+    /// The build is to blame. With the reason, for people.
     Failed(String),
+    /// Perhaps something else is to blame. With the reason, for people.
+    Unproven(String),
     /// It did not begin, for a reason outside the build.
     Untried(io::Error),
     /// This program was asked to stop, and the child has ended.
@@ -45,7 +48,7 @@ pub async fn run(
     let mut command = Command::from(launch::command(file, Role::Trial, version));
     let mut child = match command.kill_on_drop(true).spawn() {
         Ok(child) => child,
-        Err(error) => return Outcome::Failed(format!("it cannot be executed: {error}")),
+        Err(error) => return unexecuted(&error),
     };
     let ended = tokio::select! {
         () = stop.as_mut() => {
@@ -54,23 +57,34 @@ pub async fn run(
         }
         ended = timeout(timing.trial, child.wait()) => ended,
     };
-    let reason = match ended {
+    let outcome = match ended {
         Ok(Ok(status)) if status.code() == Some(i32::from(Exit::Works.code())) => return Outcome::Works,
-        Ok(Ok(status)) => how(status),
-        Ok(Err(error)) => format!("its end is unknown: {error}"),
+        // The code of one that a service has refused.
+        Ok(Ok(status)) if status.code() == Some(i32::from(Exit::ServerDeleted.code())) => {
+            Outcome::Unproven(how(status))
+        }
+        Ok(Ok(status)) => Outcome::Failed(how(status)),
+        Ok(Err(error)) => Outcome::Unproven(format!("its end is unknown: {error}")),
         Err(_) => {
             // Where a disk hangs, it may take long. Until then it uses the state directory.
             tokio::select! {
                 () = stop => return Outcome::Stopped,
                 _ = child.kill() => {}
             }
-            return Outcome::Failed(format!("it did not connect within {} s", timing.trial.as_secs_f64()));
+            return Outcome::Unproven(format!("it did not connect within {} s", timing.trial.as_secs_f64()));
         }
     };
     match timeout(SAME_MOMENT, stop).await {
         Ok(()) => Outcome::Stopped,
-        Err(_) => Outcome::Failed(reason),
+        Err(_) => outcome,
     }
+}
+
+/// Only what is no program is to blame for that: a machine may be out of memory or processes.
+fn unexecuted(error: &io::Error) -> Outcome {
+    let reason = format!("it cannot be executed: {error}");
+    let is_to_blame = error.raw_os_error() == Some(Errno::NOEXEC.raw_os_error());
+    if is_to_blame { Outcome::Failed(reason) } else { Outcome::Unproven(reason) }
 }
 
 /// How a child ended that does not work.

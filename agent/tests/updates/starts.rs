@@ -24,7 +24,11 @@ impl Host {
         self.record(&json!({"v": 1, "taken": taken}));
     }
 
-    fn record(&self, record: &Value) {
+    pub fn read_record(&self) -> Value {
+        serde_json::from_slice(&fs::read(self.updates().join("state.json")).unwrap()).unwrap()
+    }
+
+    pub fn record(&self, record: &Value) {
         fs::write(self.updates().join("state.json"), record.to_string()).unwrap();
     }
 }
