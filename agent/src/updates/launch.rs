@@ -194,20 +194,20 @@ pub fn open_genuine(directory: &Path, build: &Build) -> io::Result<File> {
 
 /// The command that runs an open program with the arguments and the environment of this one. The file must stay open until
 /// then: it is the file that was hashed, whatever its path names by now.
-pub fn command(file: &File, role: Role, version: &Version) -> Command {
+pub fn command(file: &File, marker: String) -> Command {
     let mut arguments = std::env::args_os();
     let name = arguments.next();
     let mut command = Command::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
     if let Some(name) = name {
         command.arg0(name);
     }
-    command.args(arguments).env(VARIABLE, Running::marker(role, version));
+    command.args(arguments).env(VARIABLE, marker);
     command
 }
 
 /// Runs a build in place of this program, under the same process id. Returns only if that failed.
 pub fn exec(file: &File, version: &Version) -> io::Error {
-    command(file, Role::Taken, version).exec()
+    command(file, Running::taken(version)).exec()
 }
 
 /// Records that the build that was taken did not start after all.

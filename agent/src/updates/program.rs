@@ -28,6 +28,9 @@ const PROCESS_NAME: &str = "signalbox-agent";
 /// The time for the disk during an attempt, in which no agent runs.
 const DISK: Duration = Duration::from_secs(10);
 
+/// The time after that of its trial in which a build ends that nobody has ended.
+const OVERTIME: Duration = Duration::from_secs(5);
+
 /// The time for the disk when the process is to end.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -51,6 +54,19 @@ pub fn start(config: &mut Config) {
 
 /// Runs agents of this machine until one ends for another reason than a new build.
 pub async fn run(mut config: Config, stop: impl Future<Output = ()> + Send) -> Exit {
+    let running = &config.updates.running;
+    // The kernel tells only of an end after the start of this process.
+    if running.is_orphaned() {
+        tracing::warn!(version = %running.version, "this build is on trial, and the program that tries it has ended");
+        return Exit::Stopped;
+    }
+    let trial = (running.role == Role::Trial).then_some(config.timing.trial + OVERTIME);
+    let stop = async {
+        match trial {
+            Some(length) => _ = timeout(length, stop).await,
+            None => stop.await,
+        }
+    };
     // Whoever asks again after it has resolved waits for ever.
     let mut stop = pin!(stop.fuse());
     let mut earlier = config.updates.earlier.clone();

@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use super::launch;
-use super::running::Role;
+use super::running::Running;
 use super::version::Version;
 use crate::config::Timing;
 use crate::exit::Exit;
@@ -45,7 +45,7 @@ pub async fn run(
     timing: &Timing,
     mut stop: Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> Outcome {
-    let mut command = Command::from(launch::command(file, Role::Trial, version));
+    let mut command = Command::from(launch::command(file, Running::trial(version)));
     let mut child = match command.kill_on_drop(true).spawn() {
         Ok(child) => child,
         Err(error) => return unexecuted(&error),
