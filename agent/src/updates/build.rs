@@ -76,6 +76,7 @@ pub fn program() -> String {
     let arch = match std::env::consts::ARCH {
         "arm" => "armv7",
         "x86" => "i686",
+        "powerpc64" if cfg!(target_endian = "little") => "ppc64le",
         other => other,
     };
     format!("signalbox-agent-linux-{arch}")
