@@ -242,6 +242,9 @@ pub struct Timing {
     pub download: Duration,
     /// How often the agent checks whether it is used, when it has a build to try.
     pub update_idle: Duration,
+    /// The first pause after a build could not be fetched or tried, and the longest: it doubles each time.
+    pub update_pause: Duration,
+    pub update_pause_most: Duration,
     /// The time of a build on trial until it works.
     pub trial: Duration,
     /// How long a build on trial has to stay connected.
@@ -265,6 +268,8 @@ impl Default for Timing {
             watch: Duration::from_secs(15),
             download: Duration::from_secs(30 * 60),
             update_idle: Duration::from_secs(1),
+            update_pause: Duration::from_secs(60),
+            update_pause_most: Duration::from_secs(60 * 60),
             trial: Duration::from_secs(60),
             trial_settle: Duration::from_secs(5),
         }

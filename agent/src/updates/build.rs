@@ -47,6 +47,8 @@ pub enum Refusal {
     FailedBefore { version: Version, reason: String },
     #[error("the agent is busy with the build of another release")]
     Busy,
+    #[error("the agent could not fetch or try this build just now, and waits before it does so again")]
+    Paused,
 }
 
 impl Refusal {
@@ -59,7 +61,7 @@ impl Refusal {
             Self::NotNewer { .. } => "not_newer",
             Self::NoBuild(_) => "no_build",
             Self::FailedBefore { .. } => "failed_before",
-            Self::Busy => "busy",
+            Self::Busy | Self::Paused => "busy",
         }
     }
 }

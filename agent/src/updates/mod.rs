@@ -15,6 +15,7 @@
 mod build;
 mod download;
 mod launch;
+mod pauses;
 pub mod program;
 mod record;
 mod release_signers;
@@ -44,6 +45,7 @@ use crate::events::Events;
 use crate::state::Usage;
 pub use build::Build;
 use build::Refusal;
+use pauses::Pauses;
 use record::FailedBuild;
 pub use release_signers::{ReleaseSignersError, check, file_of, read};
 pub use running::{Role, Running};
@@ -63,6 +65,7 @@ pub struct Settings {
     failed: Vec<FailedBuild>,
     /// What the start of the program still does in the state directory, on a disk that hangs.
     earlier: Usage,
+    pauses: Pauses,
 }
 
 impl Settings {
@@ -143,7 +146,7 @@ impl Updates {
 
     fn take(&self, params: Value, by: &str) -> Result<UpdateTaken, Refusal> {
         let Self(inner) = self;
-        let Settings { signers, running, failed, .. } = &inner.settings;
+        let Settings { signers, running, failed, pauses, .. } = &inner.settings;
         let (Some(signers), Some(_)) = (signers, &inner.directory) else { return Err(Refusal::UpdatesOff) };
         let offer: UpdateOffer =
             serde_json::from_value(params).map_err(|error| Refusal::Malformed(error.to_string()))?;
@@ -151,6 +154,9 @@ impl Updates {
         build.expect_progress(&running.version, failed)?;
         if running.role == Role::Trial {
             return Err(Refusal::Busy);
+        }
+        if pauses.has(&build.sha256) {
+            return Err(Refusal::Paused);
         }
         let taken = UpdateTaken { version: build.version.to_string() };
         let mut current = inner.current.lock();
@@ -247,6 +253,11 @@ impl Updates {
                 Err(error) => {
                     tracing::warn!(version = %build.version, %error, "could not fetch a build");
                     events.tell(unfetched(&build, &error.to_string()));
+                    inner.settings.pauses.begin(
+                        &build.sha256,
+                        inner.timing.update_pause,
+                        inner.timing.update_pause_most,
+                    );
                     *inner.current.lock() = None;
                 }
             }

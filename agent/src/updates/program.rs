@@ -18,7 +18,7 @@ use super::record::{Blame, FailedBuild, Record, Taken, Trial, directory};
 use super::running::Role;
 use super::trial::{self, Outcome};
 use super::{launch, record};
-use crate::config::Config;
+use crate::config::{Config, Timing};
 use crate::exit::Exit;
 use crate::state::{StateDir, Usage};
 
@@ -67,7 +67,7 @@ pub async fn run(mut config: Config, stop: impl Future<Output = ()> + Send) -> E
             None => stop.await,
         }
     };
-    // Whoever asks again after it has resolved waits for ever.
+    // It may be polled again after it has resolved: then it never resolves.
     let mut stop = pin!(stop.fuse());
     let mut earlier = config.updates.earlier.clone();
     loop {
@@ -134,6 +134,8 @@ async fn attempt(
         }
         Outcome::Untried(error) => {
             tracing::warn!(%version, %error, "a build could not be tried, and may be offered again");
+            let Timing { update_pause, update_pause_most, .. } = config.timing;
+            config.updates.pauses.begin(&build.sha256, update_pause, update_pause_most);
             // Its thread comes after the one that hangs, and nobody waits for either.
             (false, None, Duration::ZERO)
         }
