@@ -68,6 +68,13 @@ impl Usage {
     pub fn is_over(&self) -> bool {
         self.0.strong_count() == 0
     }
+
+    #[expect(clippy::disallowed_methods, reason = "no worker thread is blocked")]
+    fn wait(&self) {
+        while !self.is_over() {
+            sleep(LOOK_EVERY);
+        }
+    }
 }
 
 impl StateDir {
@@ -93,9 +100,7 @@ impl StateDir {
     pub fn claim(&self) -> Result<&Path, OpenError> {
         // The others wait: the lock of the first would look to them like that of another agent.
         let mut lock = self.lock.lock();
-        while !self.earlier.is_over() {
-            sleep(LOOK_EVERY);
-        }
+        self.earlier.wait();
         let error = match lock.get_or_insert_with(|| claim(&self.path)) {
             Ok(_) => return Ok(&self.path),
             Err(error) => error.clone(),

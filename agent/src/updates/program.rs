@@ -83,8 +83,11 @@ pub async fn run(mut config: Config, stop: impl Future<Output = ()> + Send) -> E
             (exit, state_dir) => {
                 let role = config.updates.running.role;
                 if let (true, Role::Taken, Some(state_dir)) = (is_orderly(&exit), role, state_dir) {
-                    let forget = move || launch::forget_starts(&directory(&state_dir));
-                    _ = on_disk(LAST_WORDS, move || Ok(forget())).await;
+                    let forget = move || {
+                        launch::forget_starts(&directory(&state_dir));
+                        Ok(())
+                    };
+                    _ = on_disk(LAST_WORDS, forget).await;
                 }
                 return exit;
             }
