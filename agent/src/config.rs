@@ -224,7 +224,8 @@ pub struct Timing {
     pub unacknowledged: Duration,
     /// How often it asks from then on, and over what time agents that lost the same database spread the first question.
     pub doubt: Duration,
-    /// Only a connection that lasted this long resets the backoff; one that fails at once must not be retried fast.
+    /// Only a connection that lasted this long resets the backoff; one that fails at once must not be retried fast. It also proves
+    /// that a build that was taken works.
     pub stable: Duration,
     pub backoff_first: Duration,
     pub backoff_most: Duration,
