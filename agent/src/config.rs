@@ -224,7 +224,8 @@ pub struct Timing {
     pub unacknowledged: Duration,
     /// How often it asks from then on, and over what time agents that lost the same database spread the first question.
     pub doubt: Duration,
-    /// Only a connection that lasted this long resets the backoff; one that fails at once must not be retried fast.
+    /// Only a connection that lasted this long resets the backoff; one that fails at once must not be retried fast. It also proves
+    /// that a build that was taken works.
     pub stable: Duration,
     pub backoff_first: Duration,
     pub backoff_most: Duration,
@@ -242,6 +243,9 @@ pub struct Timing {
     pub download: Duration,
     /// How often the agent checks whether it is used, when it has a build to try.
     pub update_idle: Duration,
+    /// The first pause after a build could not be fetched or tried, and the longest: it doubles each time.
+    pub update_pause: Duration,
+    pub update_pause_most: Duration,
     /// The time of a build on trial until it works.
     pub trial: Duration,
     /// How long a build on trial has to stay connected.
@@ -265,6 +269,8 @@ impl Default for Timing {
             watch: Duration::from_secs(15),
             download: Duration::from_secs(30 * 60),
             update_idle: Duration::from_secs(1),
+            update_pause: Duration::from_secs(60),
+            update_pause_most: Duration::from_secs(60 * 60),
             trial: Duration::from_secs(60),
             trial_settle: Duration::from_secs(5),
         }

@@ -79,6 +79,12 @@ use updates::{Ending, Updates};
 
 /// Runs the agent of this machine until `shutdown` resolves or the service refuses it for good.
 pub async fn run(config: Config, shutdown: impl Future<Output = ()> + Send) -> Exit {
+    let state = config.state_dir.as_deref().map(StateDir::new);
+    run_in(config, state, shutdown).await
+}
+
+/// Runs the agent of this machine with this state directory.
+async fn run_in(config: Config, state: Option<StateDir>, shutdown: impl Future<Output = ()> + Send) -> Exit {
     let running = RunningContainers::default();
     let machine = Machine::new(&config, running.clone());
     let info = AgentInfo {
@@ -86,7 +92,6 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()> + Send) -> E
         failed_update: config.updates.failed_update(),
         ..info::read(&config.roots, &config.policy, config.demands.as_deref())
     };
-    let state = config.state_dir.as_deref().map(StateDir::new);
     let gate = Gate::open(&config, state.clone());
     let (docker, events) = (Docker::new(&config.policy, gate.clone()), Events::default());
     tokio::select! {

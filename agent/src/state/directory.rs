@@ -4,13 +4,18 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::thread::sleep;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustix::fs::OFlags;
 
 /// Its lock says that a process uses the directory, and its text says which one.
 const LOCK_FILE: &str = "lock";
+
+/// How often a claim checks whether an earlier agent of this process is done.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The permissions of the group and of all others.
 const OF_OTHERS: u32 = 0o077;
@@ -48,11 +53,44 @@ pub struct StateDir {
     path: PathBuf,
     /// None until the first of them has claimed it, and after an error that may pass.
     lock: Arc<Mutex<Option<Result<File, OpenError>>>>,
+    /// The use by an earlier agent of this process, which has to be over first.
+    earlier: Usage,
+    /// Counts the components. The last field, because it must outlive the lock of each.
+    users: Arc<()>,
+}
+
+/// The use of a state directory by the components of one agent.
+#[derive(Debug, Clone, Default)]
+pub struct Usage(Weak<()>);
+
+impl Usage {
+    /// Whether no component uses the directory any more: its lock is free. Does not touch the disk.
+    pub fn is_over(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "no worker thread is blocked")]
+    fn wait(&self) {
+        while !self.is_over() {
+            sleep(LOOK_EVERY);
+        }
+    }
 }
 
 impl StateDir {
     pub fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), lock: Arc::default() }
+        Self::after(path, Usage::default())
+    }
+
+    /// A directory that an earlier agent of this process has used. Where a thread of that agent still waits for a disk that hangs,
+    /// the claim waits for the thread: its lock would look like that of another agent.
+    pub fn after(path: &Path, earlier: Usage) -> Self {
+        Self { path: path.to_owned(), lock: Arc::default(), earlier, users: Arc::default() }
+    }
+
+    /// The use by all components that share this.
+    pub fn usage(&self) -> Usage {
+        Usage(Arc::downgrade(&self.users))
     }
 
     /// The path, once the directory exists and belongs to this agent. Only for a thread that may wait for a disk that hangs.
@@ -62,6 +100,7 @@ impl StateDir {
     pub fn claim(&self) -> Result<&Path, OpenError> {
         // The others wait: the lock of the first would look to them like that of another agent.
         let mut lock = self.lock.lock();
+        self.earlier.wait();
         let error = match lock.get_or_insert_with(|| claim(&self.path)) {
             Ok(_) => return Ok(&self.path),
             Err(error) => error.clone(),
@@ -157,4 +196,30 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn an_agent_waits_for_an_earlier_one_of_its_process_and_not_for_another_process() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = StateDir::new(directory.path());
+        let usage = first.usage();
+        first.claim().unwrap();
+
+        let other = StateDir::new(directory.path()).claim().map(Path::to_owned);
+        let second = StateDir::after(directory.path(), usage.clone());
+        let claiming = thread::spawn(move || second.claim().map(Path::to_owned));
+        let is_over = (usage.is_over(), claiming.is_finished());
+        drop(first);
+
+        assert!(matches!(other, Err(OpenError::Locked { .. })), "{other:?}");
+        assert_eq!(is_over, (false, false));
+        assert_eq!(claiming.join().unwrap().unwrap(), directory.path());
+        assert!(usage.is_over());
+    }
 }

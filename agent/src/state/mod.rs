@@ -3,5 +3,5 @@
 mod directory;
 mod disk_worker;
 
-pub use directory::{OpenError, StateDir, close_to_others, open_regular};
+pub use directory::{OpenError, StateDir, Usage, close_to_others, open_regular};
 pub use disk_worker::{DiskWorker, Opening, Presence, WAIT};

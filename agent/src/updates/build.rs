@@ -47,6 +47,8 @@ pub enum Refusal {
     FailedBefore { version: Version, reason: String },
     #[error("the agent is busy with the build of another release")]
     Busy,
+    #[error("the agent could not fetch or try this build just now, and waits before it does so again")]
+    Paused,
 }
 
 impl Refusal {
@@ -59,7 +61,7 @@ impl Refusal {
             Self::NotNewer { .. } => "not_newer",
             Self::NoBuild(_) => "no_build",
             Self::FailedBefore { .. } => "failed_before",
-            Self::Busy => "busy",
+            Self::Busy | Self::Paused => "busy",
         }
     }
 }
@@ -76,6 +78,7 @@ pub fn program() -> String {
     let arch = match std::env::consts::ARCH {
         "arm" => "armv7",
         "x86" => "i686",
+        "powerpc64" if cfg!(target_endian = "little") => "ppc64le",
         other => other,
     };
     format!("signalbox-agent-linux-{arch}")
@@ -118,7 +121,7 @@ impl Build {
         if self.version <= *running {
             return Err(Refusal::NotNewer { offered: self.version.clone(), running: running.clone() });
         }
-        match failed.iter().find(|failed| failed.sha256 == self.sha256) {
+        match failed.iter().find(|failed| failed.sha256 == self.sha256 && failed.is_given_up()) {
             Some(failed) => Err(Refusal::FailedBefore { version: self.version.clone(), reason: failed.reason.clone() }),
             None => Ok(()),
         }
@@ -132,6 +135,7 @@ mod tests {
     use signalbox_signing::ssh::{put_string, to_sign};
 
     use super::*;
+    use crate::updates::record::MAX_TRIES;
 
     struct Key(Ed25519KeyPair);
 
@@ -261,8 +265,10 @@ mod tests {
         let progress = |running: &str, failed: &[FailedBuild]| {
             build.expect_progress(&running.parse().unwrap(), failed).map_err(|refusal| refusal.reason())
         };
-        let failed =
-            |sha256: String| [FailedBuild { version: "1.4.0".to_owned(), sha256, reason: "it hangs".to_owned() }];
+        let tried = |sha256: String, tries: u32| {
+            [FailedBuild { version: "1.4.0".to_owned(), sha256, reason: "it hangs".to_owned(), tries }]
+        };
+        let failed = |sha256: String| tried(sha256, MAX_TRIES);
 
         for running in ["1.3.9", "0.99.0", "1.4.0-rc.9"] {
             assert_eq!(progress(running, &[]), Ok(()), "{running}");
@@ -272,5 +278,6 @@ mod tests {
         }
         assert_eq!(progress("1.3.0", &failed("ab".repeat(32))), Err("failed_before"));
         assert_eq!(progress("1.3.0", &failed("cd".repeat(32))), Ok(()), "another build of the same version");
+        assert_eq!(progress("1.3.0", &tried("ab".repeat(32), 2)), Ok(()), "it may be tried again");
     }
 }

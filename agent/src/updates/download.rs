@@ -8,13 +8,16 @@ use std::path::Path;
 use aws_lc_rs::digest::{Context, SHA256};
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::StatusCode;
+use hyper::body::Incoming;
 use hyper::header::CONTENT_LENGTH;
+use hyper::{Response, StatusCode};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::build::{Build, program};
 use super::record::{create, path_of, sync};
+use crate::backoff::{self, Backoff};
+use crate::config::Timing;
 use crate::connection::{DialError, Endpoint};
 use crate::text::hex;
 
@@ -42,10 +45,12 @@ pub enum DownloadError {
 
 /// Fetches the program of a build into its directory.
 pub async fn fetch(endpoint: Endpoint<'_>, build: &Build, directory: &Path) -> Result<(), DownloadError> {
+    let end = Instant::now() + endpoint.timing.download;
+    let answer = timeout_at(end, ask(endpoint)).await.map_err(|_| DownloadError::TimedOut)??;
     let (pieces, received) = mpsc::channel(MAX_PIECES);
     let (wanted, place) = (build.clone(), directory.to_owned());
     let writer = tokio::task::spawn_blocking(move || keep(received, &wanted, &place));
-    let fed = timeout(endpoint.timing.download, feed(endpoint, build, &pieces)).await;
+    let fed = timeout_at(end, feed(answer, endpoint.timing, build, &pieces)).await;
     drop(pieces);
     // However long the disk takes: until then nothing else is fetched.
     let written = writer.await.unwrap_or_else(|_| Err(io::Error::other("its thread has ended").into()));
@@ -56,19 +61,37 @@ pub async fn fetch(endpoint: Endpoint<'_>, build: &Build, directory: &Path) -> R
     }
 }
 
-/// Passes on what the service sends. It ends early when the writer wants no more, which then says why.
-async fn feed(endpoint: Endpoint<'_>, build: &Build, pieces: &mpsc::Sender<Bytes>) -> Result<(), DownloadError> {
-    let answer = endpoint.get(&endpoint.url.install_path(&program())).await?;
-    if answer.status() != StatusCode::OK {
-        return Err(DownloadError::Status(answer.status()));
+/// Asks for the program, and asks again while the service is too busy to send it.
+async fn ask(endpoint: Endpoint<'_>) -> Result<Response<Incoming>, DownloadError> {
+    let timing = endpoint.timing;
+    let mut backoff = Backoff::new(timing.backoff_first, timing.backoff_most);
+    loop {
+        let answer = endpoint.get(&endpoint.url.install_path(&program())).await?;
+        match answer.status() {
+            StatusCode::OK => return Ok(answer),
+            StatusCode::SERVICE_UNAVAILABLE => {
+                backoff.widen(timing.backoff_busy);
+                sleep(backoff.delay(Instant::now(), backoff::random())).await;
+            }
+            other => return Err(DownloadError::Status(other)),
+        }
     }
+}
+
+/// Passes on what the service sends. It ends early when the writer wants no more, which then says why.
+async fn feed(
+    answer: Response<Incoming>,
+    timing: &Timing,
+    build: &Build,
+    pieces: &mpsc::Sender<Bytes>,
+) -> Result<(), DownloadError> {
     let length = answer.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length != build.bytes) {
         return Err(DownloadError::Length);
     }
     let mut body = answer.into_body();
     loop {
-        let frame = timeout(endpoint.timing.silence, body.frame()).await.map_err(|_| DownloadError::TimedOut)?;
+        let frame = timeout(timing.silence, body.frame()).await.map_err(|_| DownloadError::TimedOut)?;
         let Some(frame) = frame else { return Ok(()) };
         let Ok(piece) = frame?.into_data() else { continue };
         if pieces.send(piece).await.is_err() {

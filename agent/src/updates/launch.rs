@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{SendError, sync_channel};
 use std::time::Duration;
 
 use aws_lc_rs::digest::{Context, SHA256};
@@ -14,14 +14,14 @@ use signalbox_protocol::Timestamp;
 use signalbox_signing::Signers;
 
 use super::build::{Build, Refusal};
-use super::record::{FailedBuild, Record, Taken, Trial, directory, path_of};
+use super::record::{Blame, FailedBuild, Record, Taken, Trial, changing, directory, path_of};
 use super::running::{Role, Running, VARIABLE};
 use super::version::Version;
 use crate::config::Config;
 use crate::state::{StateDir, open_regular};
 use crate::text::hex;
 
-/// How often a build may be started without connecting, before the installed program takes its place again.
+/// How often a build may be started without staying connected, before the installed program takes its place again.
 const MAX_STARTS: u32 = 3;
 
 /// The time for the disk, before the installed program starts without what is on it.
@@ -34,7 +34,7 @@ enum Unfit {
     Off,
     #[error("{0}")]
     Refused(#[from] Refusal),
-    #[error("it was started {MAX_STARTS} times in a row and never connected")]
+    #[error("it was started {MAX_STARTS} times in a row and never stayed connected")]
     NeverConnected,
     #[error("its file cannot be used: {0}")]
     File(io::Error),
@@ -58,9 +58,16 @@ pub fn start(config: &mut Config) {
     config.updates.running = running;
     let Some(state_dir) = config.state_dir.clone() else { return };
     let signers = config.updates.signers.clone();
+    let directory = directory(&state_dir);
     let found = match role {
-        Role::Installed => in_time(move || choose(&state_dir, signers.as_deref(), &version)),
-        Role::Taken | Role::Trial => in_time(move || remembered(&directory(&state_dir))),
+        Role::Installed => {
+            let state = StateDir::new(&state_dir);
+            config.updates.earlier = state.usage();
+            let late = directory.clone();
+            let forget = move |found: Found| found.build.into_iter().for_each(|_| uncount_start(&late));
+            in_time(move || choose(state, &directory, signers.as_deref(), &version), forget)
+        }
+        Role::Taken | Role::Trial => in_time(move || remembered(&directory), drop),
     };
     let Found { failed, build } = found;
     config.updates.failed = failed;
@@ -71,10 +78,14 @@ pub fn start(config: &mut Config) {
     }
 }
 
-/// The result of `find`, or nothing if the disk hangs.
-fn in_time(find: impl FnOnce() -> Found + Send + 'static) -> Found {
+/// The result of `find`, or nothing if the disk hangs. `late` gets a result that comes after that.
+fn in_time(find: impl FnOnce() -> Found + Send + 'static, late: impl FnOnce(Found) + Send + 'static) -> Found {
     let (sender, found) = sync_channel(1);
-    let thread = std::thread::Builder::new().name("updates".to_owned()).spawn(move || _ = sender.send(find()));
+    let thread = std::thread::Builder::new().name("updates".to_owned()).spawn(move || {
+        if let Err(SendError(found)) = sender.send(find()) {
+            late(found);
+        }
+    });
     if thread.is_ok()
         && let Ok(found) = found.recv_timeout(WAIT)
     {
@@ -90,17 +101,16 @@ fn remembered(directory: &Path) -> Found {
 }
 
 /// Decides what runs in place of the installed program.
-fn choose(state_dir: &Path, signers: Option<&Signers>, installed: &Version) -> Found {
-    let directory = directory(state_dir);
+fn choose(state: StateDir, directory: &Path, signers: Option<&Signers>, installed: &Version) -> Found {
     if !directory.exists() {
         return Found::default();
     }
+    let _changing = changing();
     // An agent that runs already has it, and this one will say so and end: that counts as no start.
-    let state = StateDir::new(state_dir);
     if state.claim().is_err() {
         return Found::default();
     }
-    let mut record = match Record::read(&directory) {
+    let mut record = match Record::read(directory) {
         Ok(record) => record,
         Err(error) => {
             tracing::warn!(%error, "the installed program runs, because the record of updates cannot be read");
@@ -109,15 +119,13 @@ fn choose(state_dir: &Path, signers: Option<&Signers>, installed: &Version) -> F
     };
     let before = record.clone();
     if let Some(trial) = record.trial.take() {
-        record.fail(trial, "the agent or the machine ended while it was tried");
+        record.fail(trial, "the agent or the machine ended while it was tried", Blame::Unknown);
     }
-    let build = record.taken.take().and_then(|taken| consider(taken, &mut record, &directory, signers, installed));
+    let build = record.taken.take().and_then(|taken| consider(taken, &mut record, directory, signers, installed));
     if build.is_none() && record != before {
-        _ = record
-            .write(&directory)
-            .inspect_err(|error| tracing::warn!(%error, "cannot record what became of updates"));
+        _ = record.write(directory).inspect_err(|error| tracing::warn!(%error, "cannot record what became of updates"));
     }
-    record.tidy(&directory);
+    record.tidy(directory);
     Found { failed: record.failed, build }
 }
 
@@ -137,7 +145,7 @@ fn consider(
         }
         Err(unfit @ Unfit::NeverConnected) => {
             tracing::warn!(%version, reason = %unfit, "the installed program runs, because a build was given up");
-            record.fail(Trial::from(&taken), &unfit.to_string());
+            record.fail(Trial::from(&taken), &unfit.to_string(), Blame::Build);
         }
         // Perhaps the owner puts it right.
         Err(unfit @ (Unfit::Off | Unfit::Refused(_) | Unfit::File(_) | Unfit::Unrecorded(_))) => {
@@ -186,23 +194,31 @@ pub fn open_genuine(directory: &Path, build: &Build) -> io::Result<File> {
 
 /// The command that runs an open program with the arguments and the environment of this one. The file must stay open until
 /// then: it is the file that was hashed, whatever its path names by now.
-pub fn command(file: &File, role: Role, version: &Version) -> Command {
+pub fn command(file: &File, marker: String) -> Command {
     let mut arguments = std::env::args_os();
     let name = arguments.next();
     let mut command = Command::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
     if let Some(name) = name {
         command.arg0(name);
     }
-    command.args(arguments).env(VARIABLE, Running::marker(role, version));
+    command.args(arguments).env(VARIABLE, marker);
     command
 }
 
 /// Runs a build in place of this program, under the same process id. Returns only if that failed.
 pub fn exec(file: &File, version: &Version) -> io::Error {
-    command(file, Role::Taken, version).exec()
+    command(file, Running::taken(version)).exec()
 }
 
-/// Records that the build that was taken has connected, or has ended because it was asked to.
+/// Records that the build that was taken did not start after all.
+fn uncount_start(directory: &Path) {
+    let changed = Record::change(directory, |record| {
+        record.taken.as_mut().map(|taken| taken.starts = taken.starts.saturating_sub(1)).is_some()
+    });
+    _ = changed.inspect_err(|error| tracing::warn!(%error, "cannot record that a build did not start"));
+}
+
+/// Records that the build that was taken has stayed connected, or has ended because it was asked to.
 pub fn forget_starts(directory: &Path) {
     let changed = Record::change(directory, |record| {
         record.taken.as_mut().is_some_and(|taken| std::mem::take(&mut taken.starts) > 0)

@@ -15,15 +15,20 @@
 mod build;
 mod download;
 mod launch;
+mod pauses;
 pub mod program;
 mod record;
 mod release_signers;
 mod running;
+#[cfg(test)]
+mod tests;
 mod trial;
 mod version;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -37,8 +42,10 @@ use crate::config::{Config, Timing};
 use crate::connection::Endpoint;
 use crate::controls::Controls;
 use crate::events::Events;
+use crate::state::Usage;
 pub use build::Build;
 use build::Refusal;
+use pauses::Pauses;
 use record::FailedBuild;
 pub use release_signers::{ReleaseSignersError, check, file_of, read};
 pub use running::{Role, Running};
@@ -56,6 +63,9 @@ pub struct Settings {
     pub running: Running,
     /// Builds that did not work here.
     failed: Vec<FailedBuild>,
+    /// What the start of the program still does in the state directory, on a disk that hangs.
+    earlier: Usage,
+    pauses: Pauses,
 }
 
 impl Settings {
@@ -64,12 +74,13 @@ impl Settings {
         Self { signers: signers.map(Arc::new), ..Self::default() }
     }
 
-    /// The last build that did not work, while an older one runs.
+    /// The last build that was given up, while an older one runs.
     pub fn failed_update(&self) -> Option<Box<FailedUpdate>> {
         let is_ahead = |failed: &&FailedBuild| {
             failed.version.parse::<Version>().is_ok_and(|version| version > self.running.version)
         };
-        let failed = self.failed.iter().rev().find(is_ahead)?;
+        let is_given_up = |failed: &&FailedBuild| failed.is_given_up();
+        let failed = self.failed.iter().rev().filter(is_given_up).find(is_ahead)?;
         Some(Box::new(FailedUpdate { version: failed.version.clone(), reason: failed.reason.clone() }))
     }
 }
@@ -135,7 +146,7 @@ impl Updates {
 
     fn take(&self, params: Value, by: &str) -> Result<UpdateTaken, Refusal> {
         let Self(inner) = self;
-        let Settings { signers, running, failed } = &inner.settings;
+        let Settings { signers, running, failed, pauses, .. } = &inner.settings;
         let (Some(signers), Some(_)) = (signers, &inner.directory) else { return Err(Refusal::UpdatesOff) };
         let offer: UpdateOffer =
             serde_json::from_value(params).map_err(|error| Refusal::Malformed(error.to_string()))?;
@@ -143,6 +154,9 @@ impl Updates {
         build.expect_progress(&running.version, failed)?;
         if running.role == Role::Trial {
             return Err(Refusal::Busy);
+        }
+        if pauses.has(&build.sha256) {
+            return Err(Refusal::Paused);
         }
         let taken = UpdateTaken { version: build.version.to_string() };
         let mut current = inner.current.lock();
@@ -163,12 +177,6 @@ impl Updates {
     pub fn connected(&self) -> Connected {
         let Self(inner) = self;
         inner.connected.send_replace(Some(Instant::now()));
-        if inner.settings.running.role == Role::Taken
-            && let Some(directory) = inner.directory.clone()
-        {
-            // Nobody waits for the disk: at worst the build counts as one that did not connect.
-            tokio::task::spawn_blocking(move || launch::forget_starts(&directory));
-        }
         Connected(self.clone())
     }
 
@@ -176,8 +184,15 @@ impl Updates {
     pub async fn ending(&self, endpoint: Endpoint<'_>, controls: &Controls, events: &Events) {
         let Self(inner) = self;
         let ending = match inner.settings.running.role {
-            Role::Trial => self.proven().await,
-            Role::Installed | Role::Taken => self.prepared(endpoint, controls, events).await,
+            Role::Trial => {
+                self.connected_for(inner.timing.trial_settle).await;
+                Ending::Works
+            }
+            Role::Installed => self.prepared(endpoint, controls, events).await,
+            Role::Taken => tokio::select! {
+                ending = self.prepared(endpoint, controls, events) => ending,
+                ending = self.noting_success() => ending,
+            },
         };
         *inner.ending.lock() = Some(ending);
     }
@@ -187,20 +202,33 @@ impl Updates {
         self.0.ending.lock().take()
     }
 
-    /// Waits until the service has accepted this build for some time.
-    async fn proven(&self) -> Ending {
+    /// Records once that this build works. Does not resolve.
+    async fn noting_success(&self) -> Ending {
+        let Self(inner) = self;
+        // One that ends soon after it has connected does not work.
+        self.connected_for(inner.timing.stable).await;
+        if let Some(directory) = inner.directory.clone() {
+            // Nobody waits for the disk: at worst the build counts as one that did not connect. Not one of the threads that look
+            // names up, because the disk may hang.
+            _ = thread::Builder::new().name("updates".to_owned()).spawn(move || launch::forget_starts(&directory));
+        }
+        std::future::pending().await
+    }
+
+    /// Waits until the service has accepted this build for this long without a break.
+    async fn connected_for(&self, length: Duration) {
         let Self(inner) = self;
         let mut connected = inner.connected.subscribe();
         loop {
             let since = *connected.borrow_and_update();
             let stayed = async {
                 match since {
-                    Some(since) => sleep_until(since + inner.timing.trial_settle).await,
+                    Some(since) => sleep_until(since + length).await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
-                () = stayed => return Ending::Works,
+                () = stayed => return,
                 _ = connected.changed() => {}
             }
         }
@@ -225,6 +253,11 @@ impl Updates {
                 Err(error) => {
                     tracing::warn!(version = %build.version, %error, "could not fetch a build");
                     events.tell(unfetched(&build, &error.to_string()));
+                    inner.settings.pauses.begin(
+                        &build.sha256,
+                        inner.timing.update_pause,
+                        inner.timing.update_pause_most,
+                    );
                     *inner.current.lock() = None;
                 }
             }

@@ -2,24 +2,41 @@
 //! again.
 
 use std::fs::File;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::pin::{Pin, pin};
+use std::thread;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use rustix::process::{Signal, set_parent_process_death_signal};
-use tokio::task::spawn_blocking;
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
 
 use super::build::Build;
-use super::record::{FailedBuild, Record, Taken, Trial, directory};
+use super::record::{Blame, FailedBuild, Record, Taken, Trial, directory};
 use super::running::Role;
 use super::trial::{self, Outcome};
-use super::{launch, trial::until_unlocked};
-use crate::config::Config;
+use super::{launch, record};
+use crate::config::{Config, Timing};
 use crate::exit::Exit;
+use crate::state::{StateDir, Usage};
 
 /// What the kernel shows as the name of the process. It would be that of a descriptor in a build that was started.
 const PROCESS_NAME: &str = "signalbox-agent";
+
+/// The time for the disk during an attempt, in which no agent runs.
+const DISK: Duration = Duration::from_secs(10);
+
+/// The time after that of its trial in which a build ends that nobody has ended.
+const OVERTIME: Duration = Duration::from_secs(5);
+
+/// The time for the disk when the process is to end.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// The time for the files of the agent that has just ended to be closed.
+const UNUSED_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Finds out which build this process is. The installed program may be replaced by a build that was taken, and then does not
 /// return from this.
@@ -37,18 +54,40 @@ pub fn start(config: &mut Config) {
 
 /// Runs agents of this machine until one ends for another reason than a new build.
 pub async fn run(mut config: Config, stop: impl Future<Output = ()> + Send) -> Exit {
-    let mut stop = pin!(stop);
+    let running = &config.updates.running;
+    // The kernel tells only of an end after the start of this process.
+    if running.is_orphaned() {
+        tracing::warn!(version = %running.version, "this build is on trial, and the program that tries it has ended");
+        return Exit::Stopped;
+    }
+    let trial = (running.role == Role::Trial).then_some(config.timing.trial + OVERTIME);
+    let stop = async {
+        match trial {
+            Some(length) => _ = timeout(length, stop).await,
+            None => stop.await,
+        }
+    };
+    // It may be polled again after it has resolved: then it never resolves.
+    let mut stop = pin!(stop.fuse());
+    let mut earlier = config.updates.earlier.clone();
     loop {
-        let exit = crate::run(config.clone(), stop.as_mut()).await;
+        let state = config.state_dir.as_deref().map(|path| StateDir::after(path, earlier));
+        earlier = state.as_ref().map(StateDir::usage).unwrap_or_default();
+        let exit = crate::run_in(config.clone(), state, stop.as_mut()).await;
         match (exit, config.state_dir.clone()) {
             (Exit::Update(build), Some(state_dir)) => {
-                if attempt(*build, &mut config, &state_dir, stop.as_mut()).await {
+                if attempt(*build, &mut config, &directory(&state_dir), &earlier, stop.as_mut()).await {
                     return Exit::Stopped;
                 }
             }
             (exit, state_dir) => {
-                if let (Exit::Stopped, Role::Taken, Some(state_dir)) = (&exit, config.updates.running.role, state_dir) {
-                    _ = spawn_blocking(move || launch::forget_starts(&directory(&state_dir))).await;
+                let role = config.updates.running.role;
+                if let (true, Role::Taken, Some(state_dir)) = (is_orderly(&exit), role, state_dir) {
+                    let forget = move || {
+                        launch::forget_starts(&directory(&state_dir));
+                        Ok(())
+                    };
+                    _ = on_disk(LAST_WORDS, forget).await;
                 }
                 return exit;
             }
@@ -56,39 +95,82 @@ pub async fn run(mut config: Config, stop: impl Future<Output = ()> + Send) -> E
     }
 }
 
+/// Whether an agent that ends like this works: it was asked to end, also by a service that does not know it any more. Otherwise
+/// such a service could make it count as one that does not work.
+fn is_orderly(exit: &Exit) -> bool {
+    match exit {
+        Exit::Stopped | Exit::KeyRefused(_) | Exit::ServerDeleted => true,
+        Exit::Misconfigured(_) | Exit::Update(_) | Exit::Works => false,
+    }
+}
+
 /// Tries a build, and becomes it if it works. Otherwise returns whether this program was asked to stop.
 async fn attempt(
     build: Build,
     config: &mut Config,
-    state_dir: &Path,
+    directory: &Path,
+    earlier: &Usage,
     mut stop: Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> bool {
-    let directory = directory(state_dir);
     let version = build.version.clone();
     tracing::info!(%version, "tries a build");
-    until_unlocked(state_dir).await;
-    let outcome = match on_disk(&directory, &build, begin).await {
-        Ok(file) => match trial::run(&file, &version, &config.timing, stop.as_mut()).await {
-            Outcome::Works => become_it(&file, &build, &directory, stop.as_mut()).await,
-            other => other,
+    let outcome = tokio::select! {
+        () = stop.as_mut() => Outcome::Stopped,
+        begun = begun(&build, directory, earlier) => match begun {
+            Ok(file) => match trial::run(&file, &version, &config.timing, stop.as_mut()).await {
+                Outcome::Works => become_it(&file, &build, directory, stop.as_mut()).await,
+                other => other,
+            },
+            Err(error) => Outcome::Untried(error),
         },
-        Err(error) => Outcome::Failed(format!("it cannot be tried: {error}")),
     };
-    let (is_stopped, reason) = match outcome {
-        Outcome::Stopped => (true, None),
-        Outcome::Failed(reason) => (false, Some(reason)),
-        Outcome::Works => (false, None),
+    let (is_stopped, failure, limit) = match outcome {
+        Outcome::Works => (false, None, DISK),
+        Outcome::Unproven(reason) => {
+            tracing::error!(%version, reason, "a build did not prove that it works, and the one before continues");
+            (false, Some((reason, Blame::Unknown)), DISK)
+        }
+        Outcome::Stopped => (true, None, LAST_WORDS),
+        Outcome::Failed(reason) => {
+            tracing::error!(%version, reason, "a build did not work, and the one before continues");
+            (false, Some((reason, Blame::Build)), DISK)
+        }
+        Outcome::Untried(error) => {
+            tracing::warn!(%version, %error, "a build could not be tried, and may be offered again");
+            let Timing { update_pause, update_pause_most, .. } = config.timing;
+            config.updates.pauses.begin(&build.sha256, update_pause, update_pause_most);
+            // Its thread comes after the one that hangs, and nobody waits for either.
+            (false, None, Duration::ZERO)
+        }
     };
-    if let Some(reason) = &reason {
-        tracing::error!(%version, reason, "a build did not work, and the one before continues");
-        let Trial { version, sha256 } = Trial::from(&build);
+    if let Some((reason, blame)) = &failure {
         // Whether or not the disk takes it.
-        config.updates.failed.push(FailedBuild { version, sha256, reason: reason.clone() });
+        FailedBuild::add(&mut config.updates.failed, Trial::from(&build), reason, *blame);
     }
-    until_unlocked(state_dir).await;
-    let ended = on_disk(&directory, &build, move |directory, build| end(directory, build, reason.as_deref())).await;
-    _ = ended.inspect_err(|error| tracing::warn!(%error, "cannot record what became of a build"));
-    is_stopped
+    let place = directory.to_owned();
+    let mut ended = pin!(on_disk(limit, move || end(&place, &build, failure)));
+    tokio::select! {
+        () = stop => {
+            _ = timeout(LAST_WORDS, ended.as_mut()).await;
+            true
+        }
+        ended = ended.as_mut() => {
+            _ = ended.inspect_err(|error| tracing::warn!(%error, "cannot record what became of a build"));
+            is_stopped
+        }
+    }
+}
+
+/// Records that a build is being tried, once no part of the agent that has ended here uses the state directory any more.
+async fn begun(build: &Build, directory: &Path, earlier: &Usage) -> io::Result<File> {
+    let unused = async {
+        while !earlier.is_over() {
+            sleep(LOOK_EVERY).await;
+        }
+    };
+    timeout(UNUSED_WITHIN, unused).await.map_err(|_| hangs())?;
+    let (directory, build) = (directory.to_owned(), build.clone());
+    on_disk(DISK, move || begin(&directory, &build)).await
 }
 
 /// Records the build and runs it in place of this program. Returns only if that failed, or if this program was asked to stop.
@@ -96,30 +178,46 @@ async fn become_it(
     file: &File,
     build: &Build,
     directory: &Path,
-    stop: Pin<&mut (impl Future<Output = ()> + Send)>,
+    mut stop: Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> Outcome {
-    if let Err(error) = on_disk(directory, build, keep).await {
-        return Outcome::Failed(format!("it cannot be recorded: {error}"));
+    let (place, taken) = (directory.to_owned(), build.clone());
+    let kept = tokio::select! {
+        biased;
+        () = stop.as_mut() => return Outcome::Stopped,
+        kept = on_disk(DISK, move || keep(&place, &taken)) => kept,
+    };
+    if let Err(error) = kept {
+        return Outcome::Unproven(format!("it cannot be recorded: {error}"));
     }
     if stop.now_or_never().is_some() {
         return Outcome::Stopped;
     }
     tracing::info!(version = %build.version, "a build works, and takes the place of this one");
-    Outcome::Failed(format!("it cannot be executed: {}", launch::exec(file, &build.version)))
+    Outcome::Unproven(format!("it cannot be executed: {}", launch::exec(file, &build.version)))
 }
 
-/// Does something with the directory of builds where the disk delays nobody.
+/// Does something with the directory of builds on a thread of its own, so that a disk that hangs delays this program for `limit`
+/// at most. The thread continues after that.
 async fn on_disk<T: Send + 'static>(
-    directory: &Path,
-    build: &Build,
-    act: impl FnOnce(&Path, &Build) -> io::Result<T> + Send + 'static,
+    limit: Duration,
+    act: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    let (directory, build): (PathBuf, Build) = (directory.to_owned(), build.clone());
-    spawn_blocking(move || act(&directory, &build)).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+    let (sender, done) = oneshot::channel();
+    thread::Builder::new().name("updates".to_owned()).spawn(move || _ = sender.send(act()))?;
+    match timeout(limit, done).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) => Err(io::Error::other("its thread has ended")),
+        Err(_) => Err(hangs()),
+    }
+}
+
+fn hangs() -> io::Error {
+    io::Error::new(ErrorKind::TimedOut, "the disk of the state directory hangs")
 }
 
 /// Records that a build is being tried, so that a crash counts against it, and opens it.
 fn begin(directory: &Path, build: &Build) -> io::Result<File> {
+    let _changing = record::changing();
     let file = launch::open_genuine(directory, build)?;
     let mut record = Record::read(directory).unwrap_or_default();
     record.trial = Some(build.into());
@@ -129,24 +227,28 @@ fn begin(directory: &Path, build: &Build) -> io::Result<File> {
 
 /// Records that a build works.
 fn keep(directory: &Path, build: &Build) -> io::Result<()> {
+    let _changing = record::changing();
     let mut record = Record::read(directory).unwrap_or_default();
     record.trial = None;
     record.taken = Some(Taken::from(build));
+    record.failed.retain(|failed| failed.sha256 != build.sha256);
     record.write(directory)?;
     record.tidy(directory);
     Ok(())
 }
 
-/// Records that a trial is over, and why the build does not work, if that is so.
-fn end(directory: &Path, build: &Build, reason: Option<&str>) -> io::Result<()> {
+/// Records that a trial is over, and why the build did not work, if that is so.
+fn end(directory: &Path, build: &Build, failure: Option<(String, Blame)>) -> io::Result<()> {
+    let _changing = record::changing();
     let mut record = Record::read(directory).unwrap_or_default();
     record.trial = None;
-    if let Some(reason) = reason {
+    let has_failed = failure.is_some();
+    if let Some((reason, blame)) = failure {
         record.taken.take_if(|taken| taken.sha256 == build.sha256);
-        record.fail(build.into(), reason);
+        record.fail(build.into(), &reason, blame);
     }
     record.write(directory)?;
-    if reason.is_some() {
+    if has_failed {
         record.tidy(directory);
     }
     Ok(())

@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use signalbox_protocol::agent::UpdateOffer;
 
@@ -28,6 +29,9 @@ const MAX_BYTES: u64 = 256 * 1024;
 /// How many builds that did not work are remembered.
 const MAX_FAILED: usize = 16;
 
+/// How often a build is tried that may not be to blame.
+pub const MAX_TRIES: u32 = 3;
+
 /// The longest reason, which the service stores.
 const MAX_REASON_BYTES: usize = 200;
 
@@ -38,7 +42,7 @@ pub struct Record {
     /// The build that runs in place of the installed one.
     #[serde(default)]
     pub taken: Option<Taken>,
-    /// The build that is being tried. After a crash, what is found here did not work.
+    /// The build that is being tried. After a crash, what is found here may have caused it.
     #[serde(default)]
     pub trial: Option<Trial>,
     /// Builds that did not work, oldest first.
@@ -52,7 +56,7 @@ pub struct Taken {
     pub sha256: String,
     #[serde(flatten)]
     pub offer: UpdateOffer,
-    /// How often it was started since it last connected, or ended because it was asked to.
+    /// How often it was started since it last stayed connected, or ended because it was asked to.
     pub starts: u32,
 }
 
@@ -69,6 +73,44 @@ pub struct FailedBuild {
     pub sha256: String,
     /// Why, for people.
     pub reason: String,
+    /// How often it was tried, up to [`MAX_TRIES`], which is also the number for a build that is to blame.
+    #[serde(default = "max_tries")]
+    pub tries: u32,
+}
+
+fn max_tries() -> u32 {
+    MAX_TRIES
+}
+
+/// What may have made a trial fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// The build itself.
+    Build,
+    /// Perhaps the service, the network or the machine.
+    Unknown,
+}
+
+impl FailedBuild {
+    /// Whether the build is not tried again.
+    pub fn is_given_up(&self) -> bool {
+        self.tries >= MAX_TRIES
+    }
+
+    /// Adds a failure to the earlier ones. The newest is the last.
+    pub fn add(all: &mut Vec<Self>, build: Trial, reason: &str, blame: Blame) {
+        let Trial { version, sha256 } = build;
+        let tries = match blame {
+            Blame::Build => MAX_TRIES,
+            Blame::Unknown => all.iter().find(|failed| failed.sha256 == sha256).map_or(0, |failed| failed.tries) + 1,
+        };
+        all.retain(|failed| failed.sha256 != sha256);
+        let end = reason.floor_char_boundary(MAX_REASON_BYTES);
+        let reason = reason.get(..end).unwrap_or_default().to_owned();
+        all.push(Self { version, sha256, reason, tries: tries.min(MAX_TRIES) });
+        let surplus = all.len().saturating_sub(MAX_FAILED);
+        all.drain(..surplus);
+    }
 }
 
 impl Default for Record {
@@ -95,6 +137,14 @@ pub fn create(directory: &Path) -> io::Result<()> {
 /// Makes the names in a directory durable.
 pub fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
+}
+
+/// Held while a thread reads the record, changes it and writes it.
+static CHANGING: Mutex<()> = Mutex::new(());
+
+/// Waits until no other thread of this process changes a record. For threads that may wait for a disk.
+pub fn changing() -> MutexGuard<'static, ()> {
+    CHANGING.lock()
 }
 
 impl Record {
@@ -127,19 +177,14 @@ impl Record {
 
     /// Changes the record, if `change` returns true.
     pub fn change(directory: &Path, change: impl FnOnce(&mut Self) -> bool) -> io::Result<()> {
+        let _changing = changing();
         let mut record = Self::read(directory)?;
         if change(&mut record) { record.write(directory) } else { Ok(()) }
     }
 
     /// Remembers that a build did not work.
-    pub fn fail(&mut self, build: Trial, reason: &str) {
-        let Trial { version, sha256 } = build;
-        self.failed.retain(|failed| failed.sha256 != sha256);
-        let end = reason.floor_char_boundary(MAX_REASON_BYTES);
-        let reason = reason.get(..end).unwrap_or_default().to_owned();
-        self.failed.push(FailedBuild { version, sha256, reason });
-        let surplus = self.failed.len().saturating_sub(MAX_FAILED);
-        self.failed.drain(..surplus);
+    pub fn fail(&mut self, build: Trial, reason: &str, blame: Blame) {
+        FailedBuild::add(&mut self.failed, build, reason, blame);
     }
 
     /// Removes every file of the directory except the record and the build that was taken.
@@ -191,7 +236,7 @@ mod tests {
         let Trial { version, sha256 } = trial(1);
         let taken = Taken { version, sha256: sha256.clone(), offer, starts: 2 };
         let mut record = Record { taken: Some(taken), trial: Some(trial(2)), ..Record::default() };
-        record.fail(trial(3), &"é".repeat(200));
+        record.fail(trial(3), &"é".repeat(200), Blame::Unknown);
 
         record.write(&directory).unwrap();
         for name in [sha256.as_str(), "other", "state.new"] {
@@ -216,10 +261,29 @@ mod tests {
     }
 
     #[test]
+    fn a_build_is_given_up_after_three_tries_or_when_it_is_to_blame() {
+        let mut record = Record::default();
+        let is_given_up = |record: &Record| record.failed.last().unwrap().is_given_up();
+
+        let by_try: Vec<bool> = (0..4)
+            .map(|_| {
+                record.fail(trial(1), "away", Blame::Unknown);
+                is_given_up(&record)
+            })
+            .collect();
+        record.fail(trial(2), "broken", Blame::Build);
+
+        assert_eq!(by_try, [false, false, true, true]);
+        assert!(is_given_up(&record));
+        let of_before = serde_json::json!({"version": "1.0.3", "sha256": "ab", "reason": "broken"});
+        assert!(serde_json::from_value::<FailedBuild>(of_before).unwrap().is_given_up());
+    }
+
+    #[test]
     fn the_newest_failures_are_kept_once_each() {
         let mut record = Record::default();
-        (0..20).for_each(|number| record.fail(trial(number), "broken"));
-        record.fail(trial(19), "broken again");
+        (0..20).for_each(|number| record.fail(trial(number), "broken", Blame::Build));
+        record.fail(trial(19), "broken again", Blame::Build);
 
         assert_eq!(record.failed.len(), MAX_FAILED);
         assert_eq!(record.failed.last().unwrap().reason, "broken again");

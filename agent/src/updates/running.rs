@@ -1,9 +1,11 @@
 //! Which build this process is. The program that starts a build tells it so in its environment.
 
+use rustix::process::getppid;
+
 use super::version::Version;
 
-/// Names the role and the version of a build that was started in place of the installed one, such as `trial 1.4.0`. It is no
-/// setting: the agent's own programs alone set it, and it is not passed to commands.
+/// Names the role and the version of a build that was started in place of the installed one, such as `taken 1.4.0`, and the process
+/// that tries it, as in `trial 1.4.0 4711`. It is no setting: the agent's own programs alone set it, and it is not passed to commands.
 pub const VARIABLE: &str = "SIGNALBOX_BUILD";
 
 /// Why this build runs.
@@ -18,27 +20,19 @@ pub enum Role {
     Trial,
 }
 
-impl Role {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Installed => "installed",
-            Self::Taken => "taken",
-            Self::Trial => "trial",
-        }
-    }
-}
-
 /// A build and its role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
     pub role: Role,
     /// The version that it was released as, which its starter has verified.
     pub version: Version,
+    /// The process that tries it.
+    pub tried_by: Option<u32>,
 }
 
 impl Default for Running {
     fn default() -> Self {
-        Self { role: Role::Installed, version: Version::of_program() }
+        Self { role: Role::Installed, version: Version::of_program(), tried_by: None }
     }
 }
 
@@ -49,14 +43,29 @@ impl Running {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let (name, version) = text.split_once(' ')?;
-        let role = [Role::Taken, Role::Trial].into_iter().find(|role| role.name() == name)?;
-        Some(Self { role, version: version.parse().ok()? })
+        let words: Vec<&str> = text.split(' ').collect();
+        let (role, version, tried_by) = match words.as_slice() {
+            ["taken", version] => (Role::Taken, version, None),
+            ["trial", version, pid] => (Role::Trial, version, Some(pid.parse().ok()?)),
+            _ => return None,
+        };
+        Some(Self { role, version: version.parse().ok()?, tried_by })
     }
 
-    /// The value of [`VARIABLE`].
-    pub fn marker(role: Role, version: &Version) -> String {
-        format!("{} {version}", role.name())
+    /// The value of [`VARIABLE`] for a build that takes the place of this process.
+    pub fn taken(version: &Version) -> String {
+        format!("taken {version}")
+    }
+
+    /// The value of [`VARIABLE`] for a build that this process tries.
+    pub fn trial(version: &Version) -> String {
+        format!("trial {version} {}", std::process::id())
+    }
+
+    /// Whether it is on trial, and the process that tries it has ended.
+    pub fn is_orphaned(&self) -> bool {
+        let parent = getppid().and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok());
+        self.tried_by.is_some_and(|tried_by| parent != Some(tried_by))
     }
 }
 
@@ -68,11 +77,11 @@ mod tests {
     fn a_build_learns_what_it_is() {
         let version: Version = "1.4.0-rc.1".parse().unwrap();
 
-        for role in [Role::Taken, Role::Trial] {
-            let told = Running::parse(&Running::marker(role, &version));
-            assert_eq!(told, Some(Running { role, version: version.clone() }));
-        }
-        for text in ["", "taken", "installed 1.4.0", "taken 1", "trial 1.4.0 x"] {
+        let taken = Running { role: Role::Taken, version: version.clone(), tried_by: None };
+        let trial = Running { role: Role::Trial, version: version.clone(), tried_by: Some(std::process::id()) };
+        assert_eq!(Running::parse(&Running::taken(&version)), Some(taken));
+        assert_eq!(Running::parse(&Running::trial(&version)), Some(trial));
+        for text in ["", "taken", "installed 1.4.0", "taken 1", "taken 1.4.0 1", "trial 1.4.0", "trial 1.4.0 x"] {
             assert_eq!(Running::parse(text), None, "{text}");
         }
     }

@@ -1,26 +1,22 @@
 //! Tries a build: starts it as a child, which has to connect and to stay connected for some seconds.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::pin::Pin;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
 use super::launch;
-use super::running::Role;
+use super::running::Running;
 use super::version::Version;
 use crate::config::Timing;
 use crate::exit::Exit;
-use crate::state::StateDir;
-
-/// The time for the files of the agent that has just ended to be closed.
-const UNLOCKED_WITHIN: Duration = Duration::from_secs(5);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The time that a child has to end after SIGTERM: an agent takes less than 2 s.
 const GRACE: Duration = Duration::from_secs(3);
@@ -29,21 +25,17 @@ const GRACE: Duration = Duration::from_secs(3);
 const SAME_MOMENT: Duration = Duration::from_millis(300);
 
 /// What became of a trial.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Outcome {
     Works,
-    /// With the reason, for people.
+    /// The build is to blame. With the reason, for people.
     Failed(String),
+    /// Perhaps something else is to blame. With the reason, for people.
+    Unproven(String),
+    /// It did not begin, for a reason outside the build.
+    Untried(io::Error),
     /// This program was asked to stop, and the child has ended.
     Stopped,
-}
-
-/// Waits until no part of the agent that has ended here uses the state directory any more.
-pub async fn until_unlocked(state_dir: &Path) {
-    let end = Instant::now() + UNLOCKED_WITHIN;
-    while StateDir::new(state_dir).claim().is_err() && Instant::now() < end {
-        sleep(LOOK_EVERY).await;
-    }
 }
 
 /// Runs a build until it says that it works, or the time is over.
@@ -53,10 +45,10 @@ pub async fn run(
     timing: &Timing,
     mut stop: Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> Outcome {
-    let mut command = Command::from(launch::command(file, Role::Trial, version));
+    let mut command = Command::from(launch::command(file, Running::trial(version)));
     let mut child = match command.kill_on_drop(true).spawn() {
         Ok(child) => child,
-        Err(error) => return Outcome::Failed(format!("it cannot be executed: {error}")),
+        Err(error) => return unexecuted(&error),
     };
     let ended = tokio::select! {
         () = stop.as_mut() => {
@@ -65,19 +57,34 @@ pub async fn run(
         }
         ended = timeout(timing.trial, child.wait()) => ended,
     };
-    let reason = match ended {
+    let outcome = match ended {
         Ok(Ok(status)) if status.code() == Some(i32::from(Exit::Works.code())) => return Outcome::Works,
-        Ok(Ok(status)) => how(status),
-        Ok(Err(error)) => format!("its end is unknown: {error}"),
+        // The code of one that a service has refused.
+        Ok(Ok(status)) if status.code() == Some(i32::from(Exit::ServerDeleted.code())) => {
+            Outcome::Unproven(how(status))
+        }
+        Ok(Ok(status)) => Outcome::Failed(how(status)),
+        Ok(Err(error)) => Outcome::Unproven(format!("its end is unknown: {error}")),
         Err(_) => {
-            _ = child.kill().await;
-            return Outcome::Failed(format!("it did not connect within {} s", timing.trial.as_secs_f64()));
+            // Where a disk hangs, it may take long. Until then it uses the state directory.
+            tokio::select! {
+                () = stop => return Outcome::Stopped,
+                _ = child.kill() => {}
+            }
+            return Outcome::Unproven(format!("it did not connect within {} s", timing.trial.as_secs_f64()));
         }
     };
     match timeout(SAME_MOMENT, stop).await {
         Ok(()) => Outcome::Stopped,
-        Err(_) => Outcome::Failed(reason),
+        Err(_) => outcome,
     }
+}
+
+/// Only what is no program is to blame for that: a machine may be out of memory or processes.
+fn unexecuted(error: &io::Error) -> Outcome {
+    let reason = format!("it cannot be executed: {error}");
+    let is_to_blame = error.raw_os_error() == Some(Errno::NOEXEC.raw_os_error());
+    if is_to_blame { Outcome::Failed(reason) } else { Outcome::Unproven(reason) }
 }
 
 /// How a child ended that does not work.
@@ -96,6 +103,6 @@ async fn end(child: &mut Child) {
         _ = kill_process(pid, Signal::TERM);
     }
     if timeout(GRACE, child.wait()).await.is_err() {
-        _ = child.kill().await;
+        _ = timeout(GRACE, child.kill()).await;
     }
 }

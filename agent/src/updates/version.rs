@@ -17,9 +17,10 @@ pub struct Version {
 }
 
 impl Version {
-    /// The version of this program as it was built.
+    /// The version of this program as it was built. One that could not be read would be newer than any other, so that no build takes
+    /// the place of this one.
     pub fn of_program() -> Self {
-        env!("CARGO_PKG_VERSION").parse().unwrap_or(Self { numbers: [0; 3], before: Vec::new() })
+        env!("CARGO_PKG_VERSION").parse().unwrap_or(Self { numbers: [u64::MAX; 3], before: Vec::new() })
     }
 }
 
@@ -131,6 +132,12 @@ mod tests {
                 assert_eq!(version.cmp(other), index.cmp(&other_index), "{version} {other}");
             }
         }
+    }
+
+    #[test]
+    fn the_version_of_this_program_can_be_read() {
+        assert_eq!(env!("CARGO_PKG_VERSION").parse(), Ok(Version::of_program()));
+        assert_eq!(Version::of_program().to_string(), env!("CARGO_PKG_VERSION"));
     }
 
     #[test]

@@ -10,29 +10,31 @@ use crate::programs;
 async fn a_program_that_is_not_the_signed_one_is_not_kept() {
     let mut host = Host::start().await;
     let pid = host.pid();
-    let genuine = programs::exits();
-    let offer = host.genuine("99.0.0", &genuine);
-    let mut altered = genuine.clone();
-    *altered.last_mut().unwrap() ^= 1;
-    let longer = [genuine.as_slice(), b"x"].concat();
-    let shared = |bytes: &[u8]| Arc::new(bytes.to_vec());
-    let cases = [
-        (Sending::Whole(shared(&altered)), "its SHA-256 is another one"),
-        (Sending::Whole(shared(&genuine[1..])), "another length"),
-        (Sending::Whole(shared(&longer)), "another length"),
-        (Sending::Cut(shared(&genuine)), "the download broke"),
-        (Sending::Endless(shared(&genuine)), "another length"),
-        (Sending::Nothing, "404"),
+    type Spoil = fn(Vec<u8>) -> Sending;
+    let altered: Spoil = |mut bytes| {
+        *bytes.last_mut().unwrap() ^= 1;
+        Sending::Whole(Arc::new(bytes))
+    };
+    let cases: [(Spoil, &str); 6] = [
+        (altered, "its SHA-256 is another one"),
+        (|bytes| Sending::Whole(Arc::new(bytes[1..].to_vec())), "another length"),
+        (|bytes| Sending::Whole(Arc::new([&bytes, b"x".as_slice()].concat())), "another length"),
+        (|bytes| Sending::Cut(Arc::new(bytes)), "the download broke"),
+        (|bytes| Sending::Endless(Arc::new(bytes)), "another length"),
+        (|_| Sending::Nothing, "404"),
     ];
 
-    for (sending, expected) in cases {
-        host.service.send_programs_as(sending);
+    for (number, (spoil, expected)) in (0_u8..).zip(cases) {
+        let genuine = [programs::exits(), vec![number]].concat();
+        let offer = host.genuine("99.0.0", &genuine);
+        host.service.send_programs_as(spoil(genuine));
         assert_eq!(host.offer(&offer).await, Ok("99.0.0".to_owned()), "{expected}");
         let event = host.event().await;
         assert_eq!(event.fields["version"], "99.0.0");
         let reason = event.fields["reason"].as_str().unwrap();
         assert!(reason.contains(expected), "{reason}");
         assert_eq!(host.kept(), Vec::<String>::new(), "{expected}");
+        assert_eq!(host.offer(&offer).await, Err("busy".to_owned()), "the same is not fetched again soon");
     }
 
     let info = host.request("agent.info", serde_json::Value::Null).await.unwrap();
@@ -54,4 +56,14 @@ async fn while_one_build_is_fetched_another_is_refused() {
     assert_eq!(host.offer(&other).await, Err("busy".to_owned()));
 
     assert!(host.service.fetched() <= 1);
+}
+
+#[tokio::test]
+async fn a_service_that_is_too_busy_to_send_a_program_is_asked_again() {
+    let mut host = Host::start().await;
+    host.service.be_busy(2);
+
+    let auth = host.update("99.0.0", &programs::agent()).await;
+
+    assert_eq!((auth.agent.version.as_str(), host.service.fetched()), ("99.0.0", 3));
 }

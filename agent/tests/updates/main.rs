@@ -15,6 +15,7 @@
 
 mod agent;
 mod broken;
+mod disks;
 mod downloads;
 mod host;
 #[path = "../../../signing/tests/support/mod.rs"]

@@ -22,6 +22,7 @@ pub enum Sending {
     /// Announces no length, and sends more after the end.
     Endless(Arc<Vec<u8>>),
     Nothing,
+    Later,
 }
 
 /// A connection whose key the service has accepted.
@@ -41,6 +42,10 @@ struct Shared {
     sending: Mutex<Sending>,
     /// Whether it hangs up on agents.
     is_deaf: AtomicBool,
+    /// How many fetches it puts off.
+    busy: AtomicUsize,
+    /// The code with which it refuses the next key.
+    refusal: Mutex<Option<u16>>,
     fetched: AtomicUsize,
 }
 
@@ -51,6 +56,8 @@ impl Offering {
         let shared = Arc::new(Shared {
             sending: Mutex::new(Sending::Nothing),
             is_deaf: AtomicBool::new(false),
+            busy: AtomicUsize::new(0),
+            refusal: Mutex::default(),
             fetched: AtomicUsize::new(0),
         });
         let (sender, sessions) = mpsc::channel(8);
@@ -71,6 +78,16 @@ impl Offering {
     /// From now on it hangs up on agents, or does not.
     pub fn hang_up(&self, is_deaf: bool) {
         self.shared.is_deaf.store(is_deaf, Ordering::SeqCst);
+    }
+
+    /// It answers the next fetches with 503.
+    pub fn be_busy(&self, fetches: usize) {
+        self.shared.busy.store(fetches, Ordering::SeqCst);
+    }
+
+    /// It refuses the key of the next agent with this code.
+    pub fn refuse_next(&self, code: u16) {
+        *self.shared.refusal.lock() = Some(code);
     }
 
     /// How often somebody has fetched a program.
@@ -94,7 +111,8 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, sessions: mpsc::Sende
     }
     if beginning == INSTALL {
         shared.fetched.fetch_add(1, Ordering::SeqCst);
-        let sending = shared.sending.lock().clone();
+        let is_busy = shared.busy.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+        let sending = if is_busy { Sending::Later } else { shared.sending.lock().clone() };
         // The agent may hang up in between.
         _ = send_program(&mut stream, sending).await;
         return;
@@ -104,6 +122,11 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, sessions: mpsc::Sende
     }
     let mut peer = Peer::upgrade(stream).await;
     let auth = peer.auth().await;
+    let refusal = shared.refusal.lock().take();
+    if let Some(code) = refusal {
+        peer.close(code, "refused").await;
+        return;
+    }
     peer.send(&accepted(None)).await;
     _ = sessions.send(Session { peer, auth }).await;
 }
@@ -131,6 +154,7 @@ async fn send_program(stream: &mut TcpStream, sending: Sending) -> std::io::Resu
                 stream.write_all(&bytes).await?;
             }
         }
+        Sending::Later => stream.write_all(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n").await,
         Sending::Nothing => stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").await,
     }
 }

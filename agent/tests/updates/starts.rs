@@ -2,14 +2,16 @@
 
 use std::fs;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
+use signalbox_protocol::close;
 
 use crate::host::{Host, INSTALLED, failure, sha256};
 use crate::programs;
 
 impl Host {
     /// Makes the state directory say that this build was taken.
-    fn has_taken(&self, version: &str, program: &[u8]) {
+    pub fn has_taken(&self, version: &str, program: &[u8]) {
         let offer = self.signed(&self.release(version, program), "release");
         fs::create_dir_all(self.updates()).unwrap();
         let path = self.updates().join(sha256(program));
@@ -22,7 +24,11 @@ impl Host {
         self.record(&json!({"v": 1, "taken": taken}));
     }
 
-    fn record(&self, record: &Value) {
+    pub fn read_record(&self) -> Value {
+        serde_json::from_slice(&fs::read(self.updates().join("state.json")).unwrap()).unwrap()
+    }
+
+    pub fn record(&self, record: &Value) {
         fs::write(self.updates().join("state.json"), record.to_string()).unwrap();
     }
 }
@@ -39,10 +45,46 @@ async fn a_build_that_never_connects_is_given_up_after_three_starts() {
 
     assert_eq!(auth.agent.version, INSTALLED);
     let failed = failure(&auth).unwrap();
-    assert_eq!((failed.version.as_str(), failed.reason.contains("never connected")), ("99.0.0", true), "{failed:?}");
+    assert_eq!(
+        (failed.version.as_str(), failed.reason.contains("never stayed connected")),
+        ("99.0.0", true),
+        "{failed:?}"
+    );
     assert_eq!(host.kept(), ["state.json"]);
     let offer = host.genuine("99.0.0", &programs::exits());
     assert_eq!(host.offer(&offer).await, Err("failed_before".to_owned()));
+}
+
+#[tokio::test]
+async fn a_build_that_dies_soon_after_it_connects_is_given_up_after_three_starts() {
+    let mut host = Host::stopped("updates = \"signed\"\n").await;
+    host.has_taken("99.0.0", &programs::agent());
+
+    for start in 1..=3 {
+        assert_eq!(host.run().await.agent.version, "99.0.0", "start {start}");
+        host.signal(Signal::KILL);
+        host.ended().await;
+    }
+
+    let auth = host.run().await;
+    assert_eq!(auth.agent.version, INSTALLED);
+    assert!(failure(&auth).unwrap().reason.contains("never stayed connected"));
+}
+
+/// Otherwise a seized service could bring the installed build back.
+#[tokio::test]
+async fn a_build_whose_key_the_service_refuses_or_whose_server_it_deletes_is_not_given_up() {
+    let mut host = Host::stopped("updates = \"signed\"\n").await;
+    host.has_taken("99.0.0", &programs::agent());
+
+    for code in [close::UNAUTHORIZED, close::SERVER_DELETED] {
+        for start in 1..=3 {
+            host.service.refuse_next(code);
+            assert_eq!(host.run_to_the_end().await.code(), Some(3), "start {start}");
+        }
+    }
+
+    assert_eq!(host.run().await.agent.version, "99.0.0");
 }
 
 #[tokio::test]

@@ -2,8 +2,10 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use signalbox_protocol::agent::{AgentMessage, Execute, ServiceMessage};
+use tokio::time::timeout;
 use uuid::Uuid;
 
+use crate::agent::PATIENCE;
 use crate::host::{Host, INSTALLED, eventually, failure, is_alive, sha256};
 use crate::programs;
 
@@ -19,6 +21,20 @@ pub fn command(number: u128, command: &str) -> ServiceMessage {
         asker: None,
         signed: None,
     })
+}
+
+impl Host {
+    /// Runs the agent as if this process tried it, and waits until it ends in an orderly way. Returns its log.
+    async fn trial(&self, tried_by: u32) -> String {
+        let mut command = self.command();
+        command.args(["--url", &self.service.url, "--key", "sbk_test"]);
+        command.arg("--state-dir").arg(self.path("state")).arg("--policy").arg(self.path("policy.toml"));
+        command.env("SIGNALBOX_BUILD", format!("trial 99.0.0 {tried_by}"));
+        let output = timeout(PATIENCE, command.output()).await.expect("it ends").unwrap();
+        let log = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{log}");
+        log
+    }
 }
 
 #[tokio::test]
@@ -104,7 +120,7 @@ async fn a_stop_ends_a_trial_and_is_no_failure_of_the_build() {
 }
 
 #[tokio::test]
-async fn a_crash_in_a_trial_is_a_failure_of_the_build() {
+async fn a_crash_in_a_trial_counts_as_one_of_three_tries() {
     let mut host = Host::start().await;
     let offer = host.genuine("99.0.0", &programs::agent());
     assert_eq!(host.offer(&offer).await, Ok("99.0.0".to_owned()));
@@ -123,9 +139,32 @@ async fn a_crash_in_a_trial_is_a_failure_of_the_build() {
     eventually("the end of the trial", || (!is_alive(child)).then_some(())).await;
     host.service.hang_up(false);
     let auth = host.run().await;
-    assert_eq!(auth.agent.version, INSTALLED);
-    assert_eq!(failure(&auth).unwrap().reason, "the agent or the machine ended while it was tried");
-    assert_eq!(host.offer(&offer).await, Err("failed_before".to_owned()));
+    assert_eq!((auth.agent.version.as_str(), failure(&auth)), (INSTALLED, None));
+    let failed = host.read_record()["failed"][0].clone();
+    assert_eq!(failed["reason"], "the agent or the machine ended while it was tried");
+    assert_eq!(failed["tries"], 1);
+    assert_eq!(host.offer(&offer).await, Ok("99.0.0".to_owned()), "it may be tried again");
+}
+
+#[tokio::test]
+async fn a_build_whose_trial_nobody_awaits_ends() {
+    let host = Host::stopped("updates = \"signed\"\n").await;
+
+    // Its parent is this test.
+    let log = host.trial(1).await;
+
+    assert!(log.contains("the program that tries it has ended"), "{log}");
+}
+
+/// The service hangs up on it for longer than a trial lasts.
+#[tokio::test]
+async fn a_build_on_trial_that_hangs_with_its_parent_ends_itself() {
+    let host = Host::stopped("updates = \"signed\"\n").await;
+    host.service.hang_up(true);
+
+    let log = host.trial(std::process::id()).await;
+
+    assert!(log.contains("not connected") && !log.contains("the program that tries it has ended"), "{log}");
 }
 
 #[tokio::test]
