@@ -138,6 +138,7 @@ fn config(directory: &Path) -> Config {
         &mut timing.commit_interval,
         &mut timing.disk_look,
         &mut timing.memory_look,
+        &mut timing.updates.look,
         &mut schedule.every,
         &mut schedule.move_every,
         &mut schedule.compact_every,
