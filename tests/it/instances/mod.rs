@@ -24,6 +24,7 @@ mod real;
 mod rolling;
 mod schedules;
 mod secured;
+mod seized_bus;
 mod servers;
 mod sessions;
 mod sharing;

@@ -47,7 +47,7 @@ enum Interest {
 
 /// The requests to the owner of a server.
 #[derive(Debug, Serialize, Deserialize)]
-enum PeerRequest {
+pub(super) enum PeerRequest {
     There,
     TakenOver,
     Call { request_id: Uuid, method: String, params: Value, timeout_ms: u64 },
@@ -57,14 +57,14 @@ enum PeerRequest {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct WantedCommand {
+pub(super) struct WantedCommand {
     id: Uuid,
     place: u64,
     is_called_off: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-enum CallError {
+pub(super) enum CallError {
     Offline,
     Timeout,
     Busy,
@@ -99,14 +99,14 @@ impl<'de> Deserialize<'de> for Bin {
     }
 }
 
-fn written(message: &impl Serialize) -> Bytes {
+pub(super) fn written(message: &impl Serialize) -> Bytes {
     let mut buffer = vec![0];
     let mut serializer = rmp_serde::Serializer::new(&mut buffer).with_struct_map().with_human_readable();
     message.serialize(&mut serializer).unwrap();
     buffer.into()
 }
 
-fn read<T: DeserializeOwned>(message: &[u8]) -> T {
+pub(super) fn read<T: DeserializeOwned>(message: &[u8]) -> T {
     assert_eq!(message[0], 0, "a whole message");
     T::deserialize(&mut rmp_serde::Deserializer::from_read_ref(&message[1..]).with_human_readable()).unwrap()
 }

@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use jsonwebtoken::Algorithm;
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use tempfile::TempDir;
@@ -13,6 +14,7 @@ use crate::support::dashboard::{Dashboard, Pass};
 use crate::support::machine::{Machine, has_had_child};
 use crate::support::signers::Signers;
 use crate::support::site::Site;
+use crate::support::tokens::{claims_of, signed_by};
 use crate::support::{eventually, text_of};
 
 /// Makes the service believe that the agent may do everything, and that each command still waits or runs.
@@ -53,6 +55,42 @@ async fn a_database_that_says_so_runs_nothing() {
     let path = format!("/api/v1/ws/terminal/{}", site.server_id);
     let pass = Pass::Header(&site.owner.token);
     let mut terminal = Dashboard::open(site.service.address, &path, pass, &[]).await.unwrap();
+    assert_eq!(terminal.expect("error").await["code"], "agent_refused");
+    assert!(!has_had_child(agent.id()), "it started a program");
+    assert!(!machine.path("ran").exists(), "it ran");
+}
+
+/// Anyone who has the secret can sign tokens of all accounts. Here it is used as the service itself uses it, and changed at will.
+#[actix_web::test]
+async fn the_secret_of_tokens_runs_nothing_that_is_not_signed() {
+    let (site, machine, signers) = (Site::start().await, Machine::new(), Signers::new());
+    let files = TempDir::new().unwrap();
+    let policy = signers.write_policy(files.path(), "terminal = \"signed\"\n").display().to_string();
+    let agent = machine.agent(site.service.address, &site.key, &["--policy", &policy]);
+    site.until_status("online").await;
+    let secret = fs::read(site.service.state.config.data_dir.join("jwt-secret")).unwrap();
+    let mut claims = claims_of(&site.owner.token);
+    claims["exp"] = json!(claims["exp"].as_i64().unwrap() + 60);
+    let forged = signed_by(&secret, Algorithm::HS256, &claims);
+    assert_ne!(forged, site.owner.token);
+    let as_owner = async |body: Value| {
+        site.service
+            .client
+            .post(site.commands_path())
+            .bearer(&forged)
+            .json(body)
+            .expect_error(400, "agent_refused")
+            .await
+    };
+    let touch = format!("touch {}", machine.path("ran").display());
+
+    let unsigned = as_owner(json!({ "command": touch })).await;
+    let payload = signers.payload(&touch, 300_000, &json!({}));
+    let of_a_stranger = as_owner(json!({ "command": touch, "signed": signers.signed(&["eve"], &payload) })).await;
+    let path = format!("/api/v1/ws/terminal/{}", site.server_id);
+    let mut terminal = Dashboard::open(site.service.address, &path, Pass::Header(&forged), &[]).await.unwrap();
+
+    assert_eq!((&unsigned["reason"], &of_a_stranger["reason"]), (&json!("not_signed"), &json!("unknown_signer")));
     assert_eq!(terminal.expect("error").await["code"], "agent_refused");
     assert!(!has_had_child(agent.id()), "it started a program");
     assert!(!machine.path("ran").exists(), "it ran");
