@@ -98,6 +98,18 @@ impl Signer {
     }
 }
 
+/// Who of these signed `message` by SSH for this purpose.
+pub(crate) fn author_among<'a>(
+    mut signers: impl Iterator<Item = &'a Signer>,
+    signature: &SshSignature,
+    namespace: &str,
+    message: &[u8],
+) -> Option<&'a Signer> {
+    let signer =
+        signers.find(|signer| matches!(&signer.key, Key::Ssh { bytes, .. } if *bytes == signature.public_key()))?;
+    signature.verify(namespace, message).ok().map(|()| signer)
+}
+
 impl Signers {
     /// Reads the text of a file. Lines whose `namespaces` exclude commands are left out.
     pub fn parse(text: &str) -> Result<Self, SignersError> {
@@ -131,12 +143,7 @@ impl Signers {
         message: &[u8],
         time: Timestamp,
     ) -> Option<&Signer> {
-        let is_by = |signer: &&Signer| {
-            signer.is_valid_at(time)
-                && matches!(&signer.key, Key::Ssh { bytes, .. } if *bytes == signature.public_key())
-        };
-        let signer = self.all.iter().find(is_by)?;
-        signature.verify(namespace, message).ok().map(|()| signer)
+        author_among(self.all.iter().filter(|signer| signer.is_valid_at(time)), signature, namespace, message)
     }
 
     /// How many different people there are.

@@ -11,7 +11,7 @@ use signalbox_protocol::signed::{Signature, Signed};
 use crate::NAMESPACE;
 use crate::payload::{self, Kind, Payload, input_hash};
 use crate::repeat::{EARLY_MS, LATE_MS};
-use crate::signers::{Key, Signer, Signers};
+use crate::signers::{Key, Signer, Signers, author_among};
 use crate::ssh::SshSignature;
 use crate::webauthn::{self, Assertion};
 
@@ -188,10 +188,7 @@ fn signer_of<'a>(signature: &Signature, bytes: &[u8], valid: &[&'a Signer]) -> O
     match signature {
         Signature::Sshsig { signature } => {
             let signature = SshSignature::parse(signature).ok()?;
-            let of_key =
-                |signer: &&&Signer| matches!(&signer.key, Key::Ssh { bytes, .. } if *bytes == signature.public_key());
-            let signer = valid.iter().find(of_key)?;
-            signature.verify(NAMESPACE, bytes).ok().map(|()| *signer)
+            author_among(valid.iter().copied(), &signature, NAMESPACE, bytes)
         }
         Signature::Webauthn { client_data_json, authenticator_data, signature } => {
             let decode = |text: &String| BASE64_URL_SAFE_NO_PAD.decode(text).ok();

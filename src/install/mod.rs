@@ -18,6 +18,7 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
+use signalbox_protocol::agent::program_arch;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::timeout;
 
@@ -67,13 +68,7 @@ impl Platform {
 
     /// This service's own platform, with the architecture as in `uname -m`, which `install.sh` uses.
     fn own() -> Self {
-        let arch = match std::env::consts::ARCH {
-            "arm" => "armv7",
-            "x86" => "i686",
-            "powerpc64" if cfg!(target_endian = "little") => "ppc64le",
-            arch => arch,
-        };
-        Self { os: std::env::consts::OS.to_owned(), arch: arch.to_owned() }
+        Self { os: std::env::consts::OS.to_owned(), arch: program_arch().to_owned() }
     }
 }
 

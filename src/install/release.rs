@@ -8,7 +8,9 @@ use std::io::{self, Read};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use signalbox_protocol::agent::{MAX_RELEASE_BYTES, MAX_RELEASE_SIGNATURE_BYTES, Release, ReleasedProgram};
+use signalbox_protocol::agent::{
+    MAX_RELEASE_BYTES, MAX_RELEASE_SIGNATURE_BYTES, RELEASE_FORMAT, Release, ReleasedProgram, Version,
+};
 
 use super::{InstallError, Known, Platform, Programs, Shelf, Stamp, open};
 
@@ -17,12 +19,6 @@ const RELEASE: &str = "agent-release.json";
 
 /// The file with the signature over them.
 const SIGNATURE: &str = "agent-release.json.sig";
-
-/// The version of the format that this service knows.
-const FORMAT: u32 = 1;
-
-/// The longest version: agents' descriptions bound theirs, too.
-const MAX_VERSION: usize = 64;
 
 /// A release that this service can offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,9 +47,9 @@ enum ReleaseFault {
     BadSignature,
     #[error("it is not understood: {0}")]
     Malformed(serde_json::Error),
-    #[error("it has the format {0}, and this service knows the format {FORMAT}")]
+    #[error("it has the format {0}, and this service knows the format {RELEASE_FORMAT}")]
     Format(u32),
-    #[error("it needs a version such as 1.2.3 or 1.2.3-rc.1, of at most {MAX_VERSION} characters")]
+    #[error("it needs a version such as 1.2.3 or 1.2.3-rc.1")]
     Version,
     #[error("it names no program")]
     Empty,
@@ -128,16 +124,6 @@ fn bounded(file: File, most: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether agents can read a version. They also refuse zeros in front of numbers.
-fn is_version(text: &str) -> bool {
-    let (numbers, before) = text.split_once('-').unwrap_or((text, "0"));
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_part =
-        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    let is_whole = numbers.split('.').count() == 3 && numbers.split('.').all(is_number);
-    text.len() <= MAX_VERSION && is_whole && before.split('.').all(is_part)
-}
-
 fn parse(bytes: &[u8], signature: Option<Vec<u8>>) -> Result<(Release, String), ReleaseFault> {
     let signature = signature.ok_or(ReleaseFault::NoSignature)?;
     if bytes.len() > MAX_RELEASE_BYTES {
@@ -151,18 +137,17 @@ fn parse(bytes: &[u8], signature: Option<Vec<u8>>) -> Result<(Release, String), 
         return Err(ReleaseFault::BadSignature);
     }
     let release: Release = serde_json::from_slice(bytes).map_err(ReleaseFault::Malformed)?;
-    if release.v != FORMAT {
+    if release.v != RELEASE_FORMAT {
         return Err(ReleaseFault::Format(release.v));
     }
-    if !is_version(&release.version) {
+    if release.version.parse::<Version>().is_err() {
         return Err(ReleaseFault::Version);
     }
     if release.programs.is_empty() {
         return Err(ReleaseFault::Empty);
     }
-    let is_sum = |sum: &str| sum.len() == 64 && sum.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_sound =
-        |(name, program): &(&String, &ReleasedProgram)| Platform::of_program(name).is_some() && is_sum(&program.sha256);
+        |(name, program): &(&String, &ReleasedProgram)| Platform::of_program(name).is_some() && program.has_checksum();
     if let Some((name, _)) = release.programs.iter().find(|named| !is_sound(named)) {
         return Err(ReleaseFault::Program(name.clone()));
     }
@@ -240,7 +225,7 @@ mod tests {
             with("v", json!(2)),
             with("version", json!("")),
             with("version", json!("1.4.0 or so")),
-            with("version", json!("1".repeat(MAX_VERSION + 1))),
+            with("version", json!(format!("1.0.{}", "1".repeat(61)))),
             with("programs", json!({})),
             program("../etc/passwd", SUM_OF_ONE),
             program(PROGRAM, "7692"),

@@ -4,7 +4,8 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::{
-    MAX_RELEASE_BYTES, MAX_RELEASE_SIGNATURE_BYTES, RELEASE_NAMESPACE, Release, RequestError, UpdateOffer,
+    MAX_RELEASE_BYTES, MAX_RELEASE_SIGNATURE_BYTES, RELEASE_FORMAT, RELEASE_NAMESPACE, Release, RequestError,
+    UpdateOffer, program_arch,
 };
 use signalbox_signing::Signers;
 use signalbox_signing::ssh::SshSignature;
@@ -14,9 +15,6 @@ use super::version::Version;
 
 /// The longest build: five times what the agent is today.
 const MAX_PROGRAM_BYTES: u64 = 64 << 20;
-
-/// The version of the format of releases.
-const FORMAT: u32 = 1;
 
 /// A build for this machine that a pinned key has signed, as part of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,13 +73,7 @@ impl From<Refusal> for RequestError {
 
 /// The file of this machine's build below the service's `/install`, with the architecture as install.sh names it.
 pub fn program() -> String {
-    let arch = match std::env::consts::ARCH {
-        "arm" => "armv7",
-        "x86" => "i686",
-        "powerpc64" if cfg!(target_endian = "little") => "ppc64le",
-        other => other,
-    };
-    format!("signalbox-agent-linux-{arch}")
+    format!("signalbox-agent-linux-{}", program_arch())
 }
 
 impl Build {
@@ -100,14 +92,13 @@ impl Build {
             return Err(Refusal::UnknownSigner);
         }
         let release: Release = serde_json::from_slice(&bytes).map_err(|error| malformed(&error.to_string()))?;
-        if release.v != FORMAT {
-            return Err(malformed(&format!("it has the format {}, and this agent reads {FORMAT}", release.v)));
+        if release.v != RELEASE_FORMAT {
+            return Err(malformed(&format!("it has the format {}, and this agent reads {RELEASE_FORMAT}", release.v)));
         }
         let version: Version = release.version.parse().map_err(|error| malformed(&format!("{error}")))?;
         let name = program();
         let Some(program) = release.programs.get(&name) else { return Err(Refusal::NoBuild(name)) };
-        let is_hash = program.sha256.len() == 64 && program.sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if !is_hash {
+        if !program.has_checksum() {
             return Err(malformed("its sha256 is not of 64 hexadecimal digits"));
         }
         if !(1..=MAX_PROGRAM_BYTES).contains(&program.bytes) {

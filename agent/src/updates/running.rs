@@ -2,7 +2,7 @@
 
 use rustix::process::getppid;
 
-use super::version::Version;
+use super::version::{self, Version};
 
 /// Names the role and the version of a build that was started in place of the installed one, such as `taken 1.4.0`, and the process
 /// that tries it, as in `trial 1.4.0 4711`. It is no setting: the agent's own programs alone set it, and it is not passed to commands.
@@ -32,7 +32,7 @@ pub struct Running {
 
 impl Default for Running {
     fn default() -> Self {
-        Self { role: Role::Installed, version: Version::of_program(), tried_by: None }
+        Self { role: Role::Installed, version: version::of_program(), tried_by: None }
     }
 }
 

@@ -12,6 +12,7 @@ mod recording;
 mod request;
 mod stream;
 mod update;
+mod version;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -27,9 +28,10 @@ pub use recording::{
 pub use request::{Request, RequestError, Response};
 pub use stream::{LogLine, LogLines, LogsStart, TerminalOutput, TerminalSize, TerminalStart};
 pub use update::{
-    FailedUpdate, MAX_RELEASE_BYTES, MAX_RELEASE_SIGNATURE_BYTES, OFFER_UPDATE, RELEASE_NAMESPACE, Release,
-    ReleasedProgram, UpdateOffer, UpdateTaken,
+    FailedUpdate, MAX_RELEASE_BYTES, MAX_RELEASE_SIGNATURE_BYTES, OFFER_UPDATE, RELEASE_FORMAT, RELEASE_NAMESPACE,
+    Release, ReleasedProgram, UpdateOffer, UpdateTaken, program_arch,
 };
+pub use version::{NoVersion, Version};
 
 use crate::codec::Message;
 use crate::series::SeriesDescription;

@@ -11,6 +11,9 @@ pub const OFFER_UPDATE: &str = "agent.update";
 /// The namespace of a release's signature.
 pub const RELEASE_NAMESPACE: &str = "signalbox-agent-release-v1";
 
+/// The version of the format of releases.
+pub const RELEASE_FORMAT: u32 = 1;
+
 /// The longest description of a release, in bytes.
 pub const MAX_RELEASE_BYTES: usize = 16 * 1024;
 
@@ -36,7 +39,7 @@ pub struct UpdateTaken {
 /// The builds of one version. What this version of the format does not know is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Release {
-    /// The version of the format: 1.
+    /// The version of the format: [`RELEASE_FORMAT`].
     pub v: u32,
     /// The version of the builds, such as `1.4.0`.
     pub version: String,
@@ -51,6 +54,23 @@ pub struct ReleasedProgram {
     pub bytes: u64,
     /// The SHA-256 of the file, in hexadecimal digits.
     pub sha256: String,
+}
+
+impl ReleasedProgram {
+    /// Whether its checksum can be one.
+    pub fn has_checksum(&self) -> bool {
+        self.sha256.len() == 64 && self.sha256.bytes().all(|byte| byte.is_ascii_hexdigit())
+    }
+}
+
+/// The architecture of this program in the names of agents' programs, as `uname -m` and `install.sh` have it.
+pub fn program_arch() -> &'static str {
+    match std::env::consts::ARCH {
+        "arm" => "armv7",
+        "x86" => "i686",
+        "powerpc64" if cfg!(target_endian = "little") => "ppc64le",
+        arch => arch,
+    }
 }
 
 /// A build that did not work.
