@@ -104,9 +104,14 @@ impl Updates {
         if row.status != rollout::RUNNING {
             return Ok(());
         }
+        let room = MAX_OFFERED.saturating_sub(offered);
         if !to_offer.is_empty() {
+            // Those that were offered the release before have their places.
+            if room == 0 && to_offer.iter().all(|member| member.state != rollout::OFFERED) {
+                return Ok(());
+            }
             return match self.is_still_there(&row).await {
-                Some(true) => self.offer_some(&row, to_offer, MAX_OFFERED.saturating_sub(offered)).await,
+                Some(true) => self.offer_some(&row, to_offer, room).await,
                 Some(false) => {
                     let reason = "the service has another release now".to_owned();
                     self.end(&row, RolloutEnd::Stopped(reason), "release_changed", &counts).await

@@ -155,7 +155,9 @@ async fn attempt(
             true
         }
         ended = ended.as_mut() => {
-            _ = ended.inspect_err(|error| tracing::warn!(%error, "cannot record what became of a build"));
+            if !limit.is_zero() {
+                _ = ended.inspect_err(|error| tracing::warn!(%error, "cannot record what became of a build"));
+            }
             is_stopped
         }
     }

@@ -179,9 +179,10 @@ impl Loader {
             return Ok(unpack(blocks));
         }
         let mut blocks = blocks;
-        let later = if columns < VERY_COSTLY { Vec::new() } else { blocks.split_off(blocks.len() / 2) };
-        let there = unpack.clone();
-        let later = (!later.is_empty()).then(|| tokio::task::spawn_blocking(move || there(later)));
+        let later = (columns >= VERY_COSTLY).then(|| {
+            let (later, unpack) = (blocks.split_off(blocks.len().div_ceil(2)), unpack.clone());
+            tokio::task::spawn_blocking(move || unpack(later))
+        });
         let unpacked = tokio::task::spawn_blocking(move || unpack(blocks));
         let mut frames = unpacked.await.map_err(|_| HistoryError::Interrupted)?;
         if let Some(later) = later {
