@@ -77,13 +77,16 @@ impl AuditTailer {
         }
     }
 
-    /// Hands on changes by the operator's commands beside a lone instance, for as long as it lives.
+    /// Hands on changes by the operator's commands beside a lone instance, until the store is closed.
     pub async fn keep_beside(mut self, apply: impl Fn(Change)) {
         let mut ticks = ticks(LOOK_EVERY);
         let mut was_read = true;
         loop {
             ticks.tick().await;
             let read = self.read_if(Record::is_of_command_line, &apply).await;
+            if read.as_ref().is_err_and(StoreError::is_closed) {
+                return;
+            }
             // Once for each time that the database is away.
             if let (Err(error), true) = (&read, was_read) {
                 tracing::warn!(%error, "cannot read the changes of the operator's commands, will retry");

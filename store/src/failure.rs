@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use sea_orm::sqlx;
-use sea_orm::{DbErr, RuntimeErr, SqlErr};
+use sea_orm::{ConnAcquireErr, DbErr, RuntimeErr, SqlErr};
 
 use super::{Store, StoreError};
 
@@ -67,6 +67,11 @@ impl Store {
 }
 
 impl StoreError {
+    /// Whether the store was closed, because the service ends.
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Database(DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed)))
+    }
+
     /// Whether the same may succeed a little later: no connection was free in time, or the database is away.
     pub fn is_busy(&self) -> bool {
         match self {

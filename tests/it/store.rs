@@ -30,6 +30,17 @@ fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000 + millis)
 }
 
+#[actix_web::test]
+async fn a_store_that_was_closed_says_so() {
+    let (_storage, store) = open().await;
+    let left = store.clone();
+
+    assert!(store.find_user(Uuid::now_v7()).await.is_ok());
+    store.close().await;
+
+    assert!(left.find_user(Uuid::now_v7()).await.unwrap_err().is_closed());
+}
+
 fn exchange(login_id: Uuid, shown: Uuid, now: i64) -> TokenRotation {
     TokenRotation {
         login_id,
