@@ -37,7 +37,7 @@ struct Attack {
 }
 
 impl Attack {
-    /// Runs a command through an instance that does not have the agent. Returns what was heard on the bus meanwhile.
+    /// Runs a command through an instance that does not have the agent. Returns what was heard on the bus until it ended.
     async fn run_signed(&self, command: &str) -> Vec<Message> {
         let mut heard = self.bus.subscribe("signalbox.>").await.unwrap();
         self.bus.flush().await.unwrap();
