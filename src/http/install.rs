@@ -1,15 +1,19 @@
 //! `/install` and `/install.sh`: what a machine needs to become a server of this service. No token is needed, because
 //! nothing here is secret.
 
+use std::time::Duration;
+
 use actix_web::body::SizedStream;
 use actix_web::http::header::{self, ETag, EntityTag, Header, IfNoneMatch};
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::stream;
 use serde_json::json;
 
+use super::client_address::client_address;
 use super::error::{ApiError, ErrorCode};
 use crate::address::{is_address, is_authority};
 use crate::install::{InstallError, Opened, Platform};
+use crate::shares::Share;
 use crate::state::State;
 
 const SCRIPT: &str = include_str!("../../packaging/install.sh");
@@ -19,6 +23,9 @@ const ADDRESS: &str = "@SERVICE_URL@";
 
 /// The suffix of a checksum's name.
 const CHECKSUM: &str = ".sha256";
+
+/// How long a download waits for others to end.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The script, with the address that the client used.
 pub async fn script(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
@@ -80,7 +87,9 @@ async fn send(request: &HttpRequest, state: &State, opened: Opened) -> Result<Ht
     if known {
         return Ok(HttpResponse::NotModified().insert_header(ETag(tag)).finish());
     }
-    let download = state.programs.download(opened).await?;
+    let share = Share::of_written(&client_address(request, state));
+    let place = state.limits.shares.downloads.enter_within(share, PATIENCE).await?;
+    let download = state.programs.download(opened, place);
     let pieces = stream::unfold(download, |mut download| async move { Some((download.next().await?, download)) });
     Ok(HttpResponse::Ok()
         .content_type("application/octet-stream")
@@ -119,10 +128,7 @@ pub(super) fn address(request: &HttpRequest, state: &State) -> Result<String, Ap
 
 impl From<InstallError> for ApiError {
     fn from(error: InstallError) -> Self {
-        match error {
-            InstallError::Io(_) => Self::internal(error),
-            InstallError::Busy => Self::code(ErrorCode::Busy),
-        }
+        Self::internal(error)
     }
 }
 

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncReadExt;
-use tokio::sync::{Mutex, OwnedSemaphorePermit, watch};
+use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
 use super::CHUNK;
+use crate::shares::Permit;
 
 /// How long a download may take. Without limits, clients that read nothing could block all others.
 #[derive(Debug, Clone)]
@@ -28,7 +29,6 @@ impl Default for Limits {
 }
 
 /// A program that is being sent, at the speed of its client.
-#[derive(Debug)]
 pub struct Download {
     /// `None` once it has taken too long.
     held: Arc<Mutex<Option<OpenFile>>>,
@@ -38,15 +38,14 @@ pub struct Download {
 }
 
 /// The resources that a download occupies.
-#[derive(Debug)]
 struct OpenFile {
     file: tokio::fs::File,
-    _place: OwnedSemaphorePermit,
+    _place: Permit,
 }
 
 impl Download {
     /// A download of a file's first bytes, from its current position.
-    pub(super) fn new(file: File, bytes: u64, place: OwnedSemaphorePermit, limits: Limits) -> Self {
+    pub(super) fn new(file: File, bytes: u64, place: Permit, limits: Limits) -> Self {
         let held = Arc::new(Mutex::new(Some(OpenFile { file: tokio::fs::File::from_std(file), _place: place })));
         let (taken, pieces) = watch::channel(());
         tokio::spawn(limit(Arc::downgrade(&held), pieces, limits));
@@ -87,18 +86,20 @@ async fn limit(held: Weak<Mutex<Option<OpenFile>>>, mut pieces: watch::Receiver<
 
 #[cfg(test)]
 mod tests {
-    use super::super::{MAX_DOWNLOADS, Platform, Programs};
+    use super::super::{Platform, Programs};
     use super::*;
+    use crate::shares::{Gate, Share, Sizes};
 
-    /// A download with these limits that has not started.
-    async fn download(limits: Limits) -> (Programs, Download) {
+    /// A download with these limits that has not started, and the pool in which it has a place.
+    async fn download(limits: Limits) -> (Gate, Download) {
+        let places = Gate::new("downloads", Sizes::default().downloads);
         let directory = tempfile::tempdir().unwrap();
         let platform = Platform::of_program("signalbox-agent-linux-riscv64").unwrap();
         std::fs::write(directory.path().join(platform.program()), "program").unwrap();
         let programs = Programs::new(Some(directory.path().to_owned()), limits);
         let opened = programs.find(platform).await.unwrap().unwrap();
-        let download = programs.download(opened).await.unwrap();
-        (programs, download)
+        let download = programs.download(opened, places.try_enter(Share::Service).unwrap());
+        (places, download)
     }
 
     #[tokio::test]
@@ -106,25 +107,26 @@ mod tests {
         let (short, long) = (Duration::from_millis(10), Duration::from_secs(3_600));
 
         for limits in [Limits { whole: long, pause: short }, Limits { whole: short, pause: long }] {
-            let (programs, mut download) = download(limits).await;
+            let (places, mut download) = download(limits).await;
 
-            // Succeeds as soon as the place is free.
-            let all = programs.downloads.acquire_many(MAX_DOWNLOADS as u32).await.unwrap();
+            while places.inside() > 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
             let piece = download.next().await.unwrap();
 
             assert_eq!(piece.unwrap_err().kind(), io::ErrorKind::TimedOut);
-            drop(all);
         }
     }
 
     #[tokio::test]
     async fn a_download_at_its_end_leaves_its_place() {
-        let (programs, mut download) = download(Limits::default()).await;
+        let (places, mut download) = download(Limits::default()).await;
+        assert_eq!(places.inside(), 1);
 
         assert_eq!(download.next().await.unwrap().unwrap(), "program");
         assert!(download.next().await.is_none());
         drop(download);
 
-        assert_eq!(programs.downloads.available_permits(), MAX_DOWNLOADS);
+        assert_eq!(places.inside(), 0);
     }
 }

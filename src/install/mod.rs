@@ -13,26 +13,19 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 use signalbox_protocol::agent::program_arch;
-use tokio::sync::{Mutex, Semaphore};
-use tokio::time::timeout;
+use tokio::sync::Mutex;
 
 pub use self::download::{Download, Limits};
 pub use self::release::OfferedRelease;
+use crate::shares::Permit;
 
 /// The beginning of every program's name.
 const PROGRAM: &str = "signalbox-agent";
-
-/// Downloads at the same time, each with one [`CHUNK`] in memory: enough for a fleet that a script sets up.
-const MAX_DOWNLOADS: usize = 64;
-
-/// How long a download waits for others to end.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Bytes that are read from a file at a time.
 const CHUNK: usize = 64 * 1024;
@@ -87,7 +80,6 @@ pub struct Programs {
     shelf: Arc<Shelf>,
     /// Only one task at a time reads the files, so that a thousand concurrent requests compute one checksum.
     known: Arc<Mutex<Known>>,
-    downloads: Arc<Semaphore>,
     limits: Limits,
 }
 
@@ -125,12 +117,8 @@ pub struct Opened {
 
 /// Why a program is not available now.
 #[derive(Debug, thiserror::Error)]
-pub enum InstallError {
-    #[error("cannot read the agents' programs: {0}")]
-    Io(#[from] io::Error),
-    #[error("too many downloads at a time")]
-    Busy,
-}
+#[error("cannot read the agents' programs: {0}")]
+pub struct InstallError(#[from] io::Error);
 
 impl Programs {
     /// The programs of a directory, or of the directory `agents` next to the executable.
@@ -140,8 +128,7 @@ impl Programs {
             directory: directory.or_else(|| beside.as_ref().map(|beside| beside.join("agents"))),
             own: beside.map(|beside| beside.join(PROGRAM)),
         };
-        let downloads = Arc::new(Semaphore::new(MAX_DOWNLOADS));
-        Self { shelf: Arc::new(shelf), known: Arc::default(), downloads, limits }
+        Self { shelf: Arc::new(shelf), known: Arc::default(), limits }
     }
 
     /// All programs, sorted by platform.
@@ -169,11 +156,9 @@ impl Programs {
         Ok(looked.map_err(io::Error::other)??)
     }
 
-    /// Starts a download when its turn comes.
-    pub async fn download(&self, opened: Opened) -> Result<Download, InstallError> {
-        let place = timeout(PATIENCE, self.downloads.clone().acquire_owned()).await;
-        let place = place.map_err(|_| InstallError::Busy)?.map_err(|_| InstallError::Busy)?;
-        Ok(Download::new(opened.file, opened.program.bytes, place, self.limits.clone()))
+    /// Starts a download, which keeps its place among the downloads until it ends or takes too long.
+    pub fn download(&self, opened: Opened, place: Permit) -> Download {
+        Download::new(opened.file, opened.program.bytes, place, self.limits.clone())
     }
 }
 

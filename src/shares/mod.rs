@@ -49,6 +49,8 @@ pub struct Shares {
     pub searches: Gate,
     /// Machines that become servers, by account.
     pub enrolments: Gate,
+    /// Downloads of the agents' programs, by address.
+    pub downloads: Gate,
 }
 
 impl Shares {
@@ -64,6 +66,7 @@ impl Shares {
             listings: Gate::new("listings", sizes.listings),
             searches: Gate::new("searches", sizes.searches),
             enrolments: Gate::new("enrolments", sizes.enrolments),
+            downloads: Gate::new("downloads", sizes.downloads),
         }
     }
 }

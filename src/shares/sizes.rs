@@ -15,6 +15,7 @@ pub struct Sizes {
     pub listings: Limits,
     pub searches: Limits,
     pub enrolments: Limits,
+    pub downloads: Limits,
 }
 
 /// Connections at the same time, limited further by the operating system and the workers. A share gets half of them.
@@ -61,6 +62,11 @@ const SEARCHES_WAITING: usize = 256;
 const ENROLMENTS: usize = 4;
 const ENROLMENTS_WAITING: usize = 1_024;
 
+/// Downloads of the agents' programs, with 64 KiB of memory each: enough for a fleet that a script sets up. They last as long as their
+/// clients like, within limits; the machines of a network that share one address get half of them.
+const DOWNLOADS: usize = 64;
+const DOWNLOADS_WAITING: usize = 1_024;
+
 impl Default for Sizes {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
@@ -75,6 +81,7 @@ impl Default for Sizes {
             listings: Limits { places: LISTINGS, waiting: LISTINGS_WAITING, stay: Stay::Long },
             searches: Limits { places: SEARCHES, waiting: SEARCHES_WAITING, stay: Stay::Long },
             enrolments: Limits { places: ENROLMENTS, waiting: ENROLMENTS_WAITING, stay: Stay::Long },
+            downloads: Limits { places: DOWNLOADS, waiting: DOWNLOADS_WAITING, stay: Stay::Long },
         }
     }
 }

@@ -12,8 +12,8 @@ pub const LAYERS: &[&[&str]] = &[
     // Helpers that know nothing of the service.
     &["address", "alert_words", "networks", "periodic", "random", "seal", "tls"],
     // Independent modules.
-    &["bus", "disk", "health", "install", "memory", "observe", "shares"],
-    &["batch_writer", "change", "clock", "shards"],
+    &["bus", "disk", "health", "memory", "observe", "shares"],
+    &["batch_writer", "change", "clock", "install", "shards"],
     // The present state, and who watches it.
     &["fleet"],
     &["feeds"],
