@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
@@ -21,11 +21,15 @@ export class Program {
     // Nothing of the environment is taken for a setting.
     const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => !key.startsWith('SIGNALBOX_')));
     const [command = '', ...rest] = [...around, join(programs, name), ...args];
-    this.child = spawn(command, rest, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    // The program writes to the file itself: what it has said before it listens is there when that is known.
+    const file = openSync(log, 'a');
+    try {
+      this.child = spawn(command, rest, { env, stdio: ['ignore', 'pipe', file] });
+    } finally {
+      closeSync(file);
+    }
     running.add(this.child);
     this.child.once('exit', () => running.delete(this.child));
-    const file = createWriteStream(log, { flags: 'a' });
-    this.child.stderr?.pipe(file);
   }
 
   /** The rest of the first line of its output that begins so. */
