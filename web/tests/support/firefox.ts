@@ -12,6 +12,7 @@ import { join } from 'node:path';
 export const IN_FIREFOX: Record<string, string[]> = {
   account: ['a channel is added, and', 'who silences alerts'],
   alerts: ['an agent that goes away', 'what is zoomed to'],
+  annotations: ['a deploy is written'],
   approvals: ['the signature of a colleague'],
   charts: ['charts continue on their own', 'the cursor is the same time'],
   'charts-time': [
@@ -42,6 +43,7 @@ export const IN_FIREFOX: Record<string, string[]> = {
     'what is changed of a server',
   ],
   'fleet-table': ['columns are chosen with the keyboard', 'a long table builds few rows'],
+  incident: ['an alert is an incident'],
   keyboard: [],
   links: ['each tab of a server'],
   logs: [
@@ -51,9 +53,11 @@ export const IN_FIREFOX: Record<string, string[]> = {
     'lines over time',
     'a log is found in the list',
   ],
+  mix: ['two logs stand'],
   notices: ['a new alert appears'],
   onboarding: ['from nothing to'],
   recordings: ['many recordings come'],
+  run: ['a command runs on many'],
   schedules: ['missed runs'],
   session: [
     'a sign-in that has ended leads',
@@ -65,6 +69,7 @@ export const IN_FIREFOX: Record<string, string[]> = {
   terminal: ['what is typed', 'keys belong', 'a terminal is refused'],
   'time-field': ['the same range by 12'],
   timeline: ['the map is read', 'a click on the map'],
+  updates: ['a rollout stops'],
   wall: ['the wall shows every'],
 };
 
