@@ -2,16 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "support/passkey.rs"]
+mod passkey;
 mod support;
 
-use aws_lc_rs::digest::{SHA256, digest};
-use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::rsa::KeySize;
-use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
-};
-use base64::Engine;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use passkey::{Assertion, LIES, Passkey, TRUTH, altered, signature_of};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
@@ -162,112 +157,24 @@ fn a_payload_holds_for_its_time() {
     }
 }
 
-/// Signs a message.
-type Sign = Box<dyn Fn(&[u8]) -> Vec<u8>>;
-
-/// A passkey in software.
-struct Passkey {
-    cose: Vec<u8>,
-    sign: Sign,
-}
-
-impl Passkey {
-    fn es256() -> Self {
-        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).unwrap();
-        let point = pair.public_key().as_ref();
-        let cose = [&[0xa5, 1, 2, 3, 0x26, 0x20, 1, 0x21, 0x58, 32], &point[1..33], &[0x22, 0x58, 32], &point[33..]];
-        let cose = cose.concat();
-        Self { cose, sign: Box::new(move |data| pair.sign(&SystemRandom::new(), data).unwrap().as_ref().to_vec()) }
-    }
-
-    fn eddsa() -> Self {
-        let pair = Ed25519KeyPair::generate().unwrap();
-        let cose = [&[0xa4, 1, 1, 3, 0x27, 0x20, 6, 0x21, 0x58, 32], pair.public_key().as_ref()].concat();
-        Self { cose, sign: Box::new(move |data| pair.sign(data).as_ref().to_vec()) }
-    }
-
-    fn rs256() -> Self {
-        let pair = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
-        let n = pair.public_key().modulus().big_endian_without_leading_zero().to_vec();
-        let cose = [&[0xa4, 1, 3, 3, 0x39, 1, 0, 0x20, 0x59, 1, 0], &n[..], &[0x21, 0x43, 1, 0, 1]].concat();
-        let sign = move |data: &[u8]| {
-            let mut signature = vec![0; pair.public_modulus_len()];
-            pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), data, &mut signature).unwrap();
-            signature
-        };
-        Self { cose, sign: Box::new(sign) }
-    }
-
-    fn signers(&self) -> Signers {
-        let cose = BASE64_URL_SAFE_NO_PAD.encode(&self.cose);
-        Signers::parse(&format!("ada sk-webauthn {cose} box.example.org passkey of ada")).unwrap()
-    }
-
-    fn assert(&self, said: &Said) -> [Vec<u8>; 3] {
-        let challenge = BASE64_URL_SAFE_NO_PAD.encode(digest(&SHA256, said.payload));
-        let client_data = json!({ "type": said.kind, "challenge": challenge, "origin": said.origin, "crossOrigin": said.is_embedded });
-        let client_data = client_data.to_string().into_bytes();
-        let authenticator = [digest(&SHA256, said.host.as_bytes()).as_ref(), &[said.flags], &[0, 0, 0, 9]].concat();
-        let signature = (self.sign)(&[&authenticator, digest(&SHA256, &client_data).as_ref()].concat());
-        [client_data, authenticator, signature]
-    }
-}
-
-struct Said {
-    payload: &'static [u8],
-    kind: &'static str,
-    origin: &'static str,
-    host: &'static str,
-    flags: u8,
-    is_embedded: bool,
-}
-
-const TRUTH: Said = Said {
-    payload: PAYLOAD,
-    kind: "webauthn.get",
-    origin: "https://box.example.org",
-    host: "box.example.org",
-    flags: 0b101,
-    is_embedded: false,
-};
-
-fn is_by(signers: &Signers, payload: &[u8], [client_data, authenticator, signature]: &[Vec<u8>; 3]) -> bool {
-    let encode = |bytes: &Vec<u8>| BASE64_URL_SAFE_NO_PAD.encode(bytes);
-    let signature = Signature::Webauthn {
-        client_data_json: encode(client_data),
-        authenticator_data: encode(authenticator),
-        signature: encode(signature),
-    };
-    !signers_of(&signed(payload, vec![signature]), payload, signers, now()).is_empty()
+fn is_by(signers: &Signers, payload: &[u8], given: &Assertion) -> bool {
+    !signers_of(&signed(payload, vec![signature_of(given)]), payload, signers, now()).is_empty()
 }
 
 #[test]
 fn a_passkey_signs_the_payload_for_its_service_by_a_verified_user() {
     let mut tries = 0;
-    for key in [Passkey::es256(), Passkey::eddsa(), Passkey::rs256()] {
-        let (signers, given) = (key.signers(), key.assert(&TRUTH));
+    for key in Passkey::of_each_kind() {
+        let signers_with = |key: &Passkey| Signers::parse(&key.line("ada")).unwrap();
+        let (signers, given) = (signers_with(&key), key.assert(PAYLOAD, &TRUTH));
         assert!(is_by(&signers, PAYLOAD, &given));
-        let lies = [
-            Said { payload: b"{}", ..TRUTH },
-            Said { kind: "webauthn.create", ..TRUTH },
-            Said { origin: "https://evil.example.org", ..TRUTH },
-            Said { origin: "http://box.example.org", ..TRUTH },
-            Said { host: "evil.example.org", ..TRUTH },
-            Said { flags: 0b001, ..TRUTH },
-            Said { flags: 0b100, ..TRUTH },
-            Said { flags: 0, ..TRUTH },
-            Said { is_embedded: true, ..TRUTH },
-        ];
-        assert!(!lies.iter().any(|said| is_by(&signers, PAYLOAD, &key.assert(said))));
-        assert!(!is_by(&Passkey::es256().signers(), PAYLOAD, &given));
+        assert!(!LIES.iter().any(|said| is_by(&signers, PAYLOAD, &key.assert(PAYLOAD, said))));
+        assert!(!is_by(&signers, PAYLOAD, &key.assert(b"{}", &TRUTH)));
+        assert!(!is_by(&signers_with(&Passkey::es256()), PAYLOAD, &given));
 
-        for part in 0..3 {
-            for bit in 0..given[part].len() * 8 {
-                let mut altered = given.clone();
-                altered[part][bit / 8] ^= 1 << (bit % 8);
-                assert!(!is_by(&signers, PAYLOAD, &altered), "part {part}, bit {bit}");
-                tries += 1;
-            }
+        for (part, bit, altered) in altered(&given) {
+            assert!(!is_by(&signers, PAYLOAD, &altered), "part {part}, bit {bit}");
+            tries += 1;
         }
         for bit in 0..PAYLOAD.len() * 8 {
             let mut altered = PAYLOAD.to_vec();

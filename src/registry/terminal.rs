@@ -44,7 +44,17 @@ pub enum KeptRequest {
         size: TerminalSize,
         /// How many bytes of output the client has read.
         offset: u64,
+        intent: Intent,
     },
+}
+
+/// What a client that comes back wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Intent {
+    /// To know whether it may have the terminal. The stream ends at once with the answer.
+    Check,
+    /// The terminal, which another client may have.
+    Take,
 }
 
 /// Who may resume a terminal.

@@ -8,14 +8,14 @@ use crate::support::storage::direct;
 use crate::support::{TestService, registration, uuid_of};
 
 /// A database in which something is missing for a while: a table, or a column that only some statements read.
-struct Lacking {
+pub(crate) struct Lacking {
     database: DatabaseConnection,
     /// Restores it, after `ALTER TABLE`.
     back: String,
 }
 
 impl Lacking {
-    async fn begin(service: &TestService, table: &'static str) -> Self {
+    pub async fn begin(service: &TestService, table: &'static str) -> Self {
         Self::rename(service, format!("{table} RENAME TO {table}_away"), format!("{table}_away RENAME TO {table}"))
             .await
     }
@@ -31,7 +31,7 @@ impl Lacking {
         Self { database, back }
     }
 
-    async fn end(self) {
+    pub async fn end(self) {
         self.database.execute_unprepared(&format!("ALTER TABLE {}", self.back)).await.unwrap();
         self.database.close().await.unwrap();
     }

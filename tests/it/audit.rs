@@ -2,6 +2,7 @@
 
 mod bounds;
 mod orders;
+mod passkeys;
 mod query;
 mod verify;
 

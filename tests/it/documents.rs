@@ -6,6 +6,7 @@ mod commands;
 mod formats;
 mod running;
 mod shell;
+mod signing;
 
 use std::collections::BTreeSet;
 
@@ -26,8 +27,8 @@ const FOR_PEOPLE: [(&str, &str, &str); 11] = [
         "\"servers\": [\"web-1\"",
         "a payload, which the tests of agent/tests/signed make",
     ),
-    ("docs/guides/signed-commands.md", "ssh-keygen -Y sign", "programs of others"),
-    ("docs/guides/signed-commands.md", "jq -n --slurpfile signed signed.json --arg server", "programs of others"),
+    ("docs/guides/signed-commands.md", "ssh-keygen -Y sign", "programs of others, which signing.rs runs"),
+    ("docs/guides/signed-commands.md", "jq -n --slurpfile signed signed.json --arg server", "the same"),
     ("docs/guides/schedules.md", "\"repeat\": {", "a part of a payload, which tests/it/schedules/signed.rs makes"),
 ];
 

@@ -1,6 +1,7 @@
 //! Terminals that wait for clients that have lost their connections, with the real agent's program.
 
 mod ends;
+mod entries;
 mod rights;
 mod streams;
 

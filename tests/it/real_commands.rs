@@ -4,6 +4,7 @@ mod altered;
 mod breaks;
 mod hostile;
 mod live;
+mod passkeys;
 mod people;
 mod runs;
 mod seized;

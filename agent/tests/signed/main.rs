@@ -27,6 +27,9 @@ mod host;
 mod keygen;
 #[path = "../../../tests/it/support/mount.rs"]
 mod mount;
+#[path = "../../../signing/tests/support/passkey.rs"]
+mod passkey;
+mod passkeys;
 mod refusals;
 mod replays;
 #[allow(dead_code)]

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::kept::{Credit, Ring};
 use super::{AgentSession, Context, Phase};
 use crate::audit::{Outcome, action};
-use crate::registry::terminal::{Holder, KEPT_BYTES, KeptRequest, TERMINAL_CREDIT, client_behind};
+use crate::registry::terminal::{Holder, Intent, KEPT_BYTES, KeptRequest, TERMINAL_CREDIT, client_behind};
 use crate::registry::{CallError, StreamOver, StreamSink};
 use crate::shares::{Gate, Permit, Share};
 use crate::store::TerminalNote;
@@ -79,10 +79,6 @@ fn error(code: &str, detail: &str) -> CallError {
     CallError::Agent(RequestError::new(code, detail))
 }
 
-fn no_terminal() -> CallError {
-    error("not_found", "no such terminal: it has ended, or it was opened by somebody else")
-}
-
 impl AgentSession {
     /// Opens a terminal that is kept, or gives one another client.
     pub(super) fn open_kept(&mut self, request: KeptRequest, sink: StreamSink, ctx: &mut Context) {
@@ -113,26 +109,20 @@ impl AgentSession {
                 active.terminals.insert(terminal_id, terminal);
                 self.send(&ServiceMessage::TerminalStart(start), ctx);
             }
-            KeptRequest::Resume { stream_id, terminal_id, holder, size, offset } => {
-                match self.take_kept(terminal_id, &holder) {
-                    Ok(terminal) => self.resume(terminal_id, terminal, (stream_id, sink), (size, offset), ctx),
-                    Err(Denied::NoTerminal) => sink.end(Err(no_terminal())),
-                    // It ends when nobody else comes: this instance and that of the client may not know the same teams yet.
-                    Err(Denied::OtherPerson) => {
-                        let detail =
-                            "your name or your teams have changed since the terminal was opened: open another one";
-                        sink.end(Err(error("agent_refused", detail)));
-                    }
+            KeptRequest::Resume { stream_id, terminal_id, holder, size, offset, intent } => {
+                match self.may_resume(terminal_id, &holder) {
+                    Err(denied) => sink.end(Err(denied.error())),
+                    Ok(()) if intent == Intent::Check => sink.end(Ok(Value::Null)),
+                    Ok(()) => self.resume(terminal_id, (stream_id, sink), (size, offset), ctx),
                 }
             }
         }
     }
 
-    /// Takes a terminal out, if this person may resume it.
-    fn take_kept(&mut self, terminal_id: Uuid, holder: &Holder) -> Result<Terminal, Denied> {
-        let Phase::Active(active) = &mut self.phase else { return Err(Denied::NoTerminal) };
-        let terminal = active.terminals.get(&terminal_id).ok_or(Denied::NoTerminal)?;
-        let known = &terminal.holder;
+    /// Whether this person may have the terminal.
+    fn may_resume(&self, terminal_id: Uuid, holder: &Holder) -> Result<(), Denied> {
+        let Phase::Active(active) = &self.phase else { return Err(Denied::NoTerminal) };
+        let known = &active.terminals.get(&terminal_id).ok_or(Denied::NoTerminal)?.holder;
         // Digests of secrets that nobody can guess: how long the comparison takes says nothing.
         if (known.user_id, known.token_id, &known.secret_digest)
             != (holder.user_id, holder.token_id, &holder.secret_digest)
@@ -140,20 +130,20 @@ impl AgentSession {
             return Err(Denied::NoTerminal);
         }
         // The agent's policy may name people, and has judged this one.
-        if known.asker != holder.asker {
-            return Err(Denied::OtherPerson);
-        }
-        active.terminals.remove(&terminal_id).ok_or(Denied::NoTerminal)
+        if known.asker == holder.asker { Ok(()) } else { Err(Denied::OtherPerson) }
     }
 
     fn resume(
         &mut self,
         terminal_id: Uuid,
-        mut terminal: Terminal,
         (stream_id, sink): (Uuid, StreamSink),
         (size, offset): (TerminalSize, u64),
         ctx: &mut Context,
     ) {
+        let Phase::Active(active) = &mut self.phase else { return sink.end(Err(CallError::Offline)) };
+        let Some(mut terminal) = active.terminals.remove(&terminal_id) else {
+            return sink.end(Err(Denied::NoTerminal.error()));
+        };
         if let Some(displaced) = terminal.client.take() {
             displaced.end(Err(error("terminal_resumed", "the terminal was resumed elsewhere")));
         }
@@ -367,4 +357,17 @@ enum Denied {
     NoTerminal,
     /// The agent has not judged this name and these teams.
     OtherPerson,
+}
+
+impl Denied {
+    fn error(self) -> CallError {
+        match self {
+            Self::NoTerminal => error("not_found", "no such terminal: it has ended, or it was opened by somebody else"),
+            // It ends when nobody else comes: this instance and that of the client may not know the same teams yet.
+            Self::OtherPerson => {
+                let detail = "your name or your teams have changed since the terminal was opened: open another one";
+                error("agent_refused", detail)
+            }
+        }
+    }
 }

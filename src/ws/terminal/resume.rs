@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use signalbox_protocol::agent::Asker;
+use signalbox_protocol::agent::{AgentMessage, Asker, TerminalSize};
 use signalbox_protocol::close;
 use signalbox_protocol::frontend::FeedMessage;
 use uuid::Uuid;
@@ -17,8 +17,8 @@ use uuid::Uuid;
 use super::{Kept, LiveTerminal, Opening, PATIENCE, Terminal, data, over, pump, show};
 use crate::audit::{Entry, Outcome, action};
 use crate::random;
-use crate::registry::CallError;
-use crate::registry::terminal::{Closer, Holder, KeptRequest};
+use crate::registry::terminal::{Closer, Holder, Intent, KeptRequest};
+use crate::registry::{AgentStream, CallError, RegistryHandle};
 use crate::store::Store;
 use crate::ws::dashboard::Context;
 
@@ -90,23 +90,17 @@ pub(super) fn first_message(
     let entry = Entry::new(action::TERMINAL_RESUME, opening.owner_id, opening.actor);
     let entry = entry.on_server(terminal.feature.server_id).target(terminal_id);
     terminal.feature.kept = Some(kept);
-    let stream_id = terminal.feature.stream_id;
-    let request = KeptRequest::Resume { stream_id, terminal_id, holder, size: opening.size, offset };
-    let opened = terminal.feature.registry.open_kept(terminal.feature.server_id, request);
-    let store = terminal.feature.store.clone();
-    let resumed = async move {
-        let mut stream = opened?;
-        let first = tokio::time::timeout(PATIENCE, stream.next()).await.map_err(|_| CallError::Timeout)?;
-        let Some(first) = first else {
-            // It has ended before it began, so this is an error.
-            let error = stream.outcome().await.err().unwrap_or(CallError::Disconnected);
-            record(&store, entry.outcome(Outcome::Failed(error.code().to_owned().into()))).await?;
-            return Err(error);
-        };
-        // Before anybody types into it.
-        record(&store, entry).await?;
-        Ok((stream, first))
+    let asked = Asked {
+        registry: terminal.feature.registry.clone(),
+        store: terminal.feature.store.clone(),
+        server_id: terminal.feature.server_id,
+        entry,
+        terminal_id,
+        holder,
+        size: opening.size,
+        offset,
     };
+    let resumed = asked.resume(terminal.feature.stream_id);
     ctx.wait(resumed.into_actor(terminal).map(|resumed, terminal, ctx| match resumed {
         Ok((stream, first)) => {
             show(terminal, first, ctx);
@@ -116,9 +110,61 @@ pub(super) fn first_message(
     }));
 }
 
-async fn record(store: &Store, entry: Entry) -> Result<(), CallError> {
-    store.record(entry).await.map_err(|error| {
-        tracing::error!(%error, "cannot record who resumes a terminal");
-        CallError::Busy
-    })
+/// A terminal that a client asks for, and who asks.
+struct Asked {
+    registry: RegistryHandle,
+    store: Store,
+    server_id: Uuid,
+    entry: Entry,
+    terminal_id: Uuid,
+    holder: Holder,
+    size: TerminalSize,
+    offset: u64,
+}
+
+/// How a stream begins.
+enum Beginning {
+    Message(Box<(AgentStream, AgentMessage)>),
+    End(Result<Value, CallError>),
+}
+
+impl Asked {
+    /// Returns the stream, and what it begins with.
+    async fn resume(self, stream_id: Uuid) -> Result<(AgentStream, AgentMessage), CallError> {
+        if let Beginning::End(Err(error)) = self.ask(Uuid::now_v7(), Intent::Check).await? {
+            return Err(self.refused(error).await);
+        }
+        // Before the client that has the terminal loses it, and before anybody types into it.
+        self.record(Outcome::Ok).await?;
+        match self.ask(stream_id, Intent::Take).await? {
+            Beginning::Message(begun) => Ok(*begun),
+            // The terminal has ended in between.
+            Beginning::End(outcome) => Err(self.refused(outcome.err().unwrap_or(CallError::Disconnected)).await),
+        }
+    }
+
+    async fn ask(&self, stream_id: Uuid, intent: Intent) -> Result<Beginning, CallError> {
+        let (terminal_id, holder) = (self.terminal_id, self.holder.clone());
+        let request =
+            KeptRequest::Resume { stream_id, terminal_id, holder, size: self.size, offset: self.offset, intent };
+        let mut stream = self.registry.open_kept(self.server_id, request)?;
+        let first = tokio::time::timeout(PATIENCE, stream.next()).await.map_err(|_| CallError::Timeout)?;
+        Ok(match first {
+            Some(first) => Beginning::Message(Box::new((stream, first))),
+            None => Beginning::End(stream.outcome().await),
+        })
+    }
+
+    /// Records a refusal. Returns it, or why it cannot be recorded.
+    async fn refused(&self, error: CallError) -> CallError {
+        let recorded = self.record(Outcome::Failed(error.code().to_owned().into())).await;
+        recorded.err().unwrap_or(error)
+    }
+
+    async fn record(&self, outcome: Outcome) -> Result<(), CallError> {
+        self.store.record(self.entry.clone().outcome(outcome)).await.map_err(|error| {
+            tracing::error!(%error, "cannot record who resumes a terminal");
+            CallError::Busy
+        })
+    }
 }

@@ -14,26 +14,31 @@ use crate::support::keygen::{self, Keygen};
 const ALLOWED: [&str; 1] = ["systemctl restart *"];
 
 /// A log of orders for `web-1`, and Ada and Ben, whose signatures count.
-struct Log {
+pub(super) struct Log {
     keygen: Keygen,
     signers: Signers,
     server_id: Uuid,
     at: Timestamp,
-    records: Vec<Record>,
+    pub records: Vec<Record>,
 }
 
 impl Log {
     fn new() -> Self {
+        Self::with_signers("")
+    }
+
+    /// With more lines of allowed signers.
+    pub fn with_signers(more: &str) -> Self {
         let keygen = Keygen::new();
         let lines = ["ada", "ben"].map(|name| format!("{name} {}\n", keygen.generate(name, "ed25519", "")));
         keygen.generate("eve", "ed25519", "");
-        let signers = Signers::parse(&lines.concat()).unwrap();
+        let signers = Signers::parse(&(lines.concat() + more)).unwrap();
         let at = Timestamp::parse("2026-11-26T10:01:00Z").unwrap();
         Self { keygen, signers, server_id: Uuid::now_v7(), at, records: Vec::new() }
     }
 
     /// A payload of `echo done` for `web-1` that holds for ten minutes, with other fields.
-    fn signed(&self, people: &[&str], fields: &Value) -> Value {
+    pub fn payload(fields: &Value) -> Vec<u8> {
         let mut payload = json!({
             "v": 1, "servers": ["web-1"], "kind": "command", "command": "echo done", "timeout_seconds": 60,
             "not_before": "2026-11-26T10:00:00Z", "expires_at": "2026-11-26T10:10:00Z",
@@ -43,7 +48,12 @@ impl Log {
             payload[name] = value.clone();
         }
         payload.as_object_mut().unwrap().retain(|_, value| !value.is_null());
-        let bytes = payload.to_string().into_bytes();
+        payload.to_string().into_bytes()
+    }
+
+    /// Such a payload with signatures of these people.
+    fn signed(&self, people: &[&str], fields: &Value) -> Value {
+        let bytes = Self::payload(fields);
         let signatures: Vec<Value> = people
             .iter()
             .map(
@@ -65,13 +75,13 @@ impl Log {
     }
 
     /// A command and how it ended.
-    fn command(&mut self, detail: Value, outcome: Outcome, ended: Value) {
+    pub fn command(&mut self, detail: Value, outcome: Outcome, ended: Value) {
         let target = Uuid::now_v7().to_string();
         self.add(action::COMMAND_RUN, &target, Outcome::Started, detail);
         self.add(action::COMMAND_RUN, &target, outcome, ended);
     }
 
-    fn report(&self, is_strict: bool) -> Report {
+    pub fn report(&self, is_strict: bool) -> Report {
         let allowed = Allowed::parse(&ALLOWED.map(str::to_owned)).unwrap();
         let mut review = Review::new(&self.signers, &allowed).strict(is_strict);
         self.records.iter().for_each(|record| review.take(record));
@@ -80,7 +90,7 @@ impl Log {
 
     /// What is said of each order, without who gave it.
     #[track_caller]
-    fn expect(&self, wrong: usize, said: &[&str]) {
+    pub fn expect(&self, wrong: usize, said: &[&str]) {
         self.expect_of(&self.report(false), wrong, said);
     }
 
@@ -99,11 +109,11 @@ impl Log {
 }
 
 /// The details of a command on a server that asks for signatures of so many people.
-fn asked(signed: &Value, approvals: u32) -> Value {
+pub(super) fn asked(signed: &Value, approvals: u32) -> Value {
     json!({ "command": "echo done", "signed": signed, "signing": { "name": "web-1", "approvals": approvals } })
 }
 
-fn refused(reason: &str) -> Value {
+pub(super) fn refused(reason: &str) -> Value {
     json!({ "exit_code": null, "reason": reason })
 }
 

@@ -67,7 +67,7 @@ fn script_of(page: &str, replaced: &[(&str, &str)]) -> String {
 }
 
 /// A shell with nothing of this process's environment that could matter.
-fn shell(script: &str, service: &str) -> Command {
+pub(super) fn shell(script: &str, service: &str) -> Command {
     let mut command = Command::new("bash");
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("no_proxy", "*");
     command.env("SERVICE", service).env("AGENT", agent_program()).args(["-c", script]);

@@ -1,7 +1,7 @@
 //! The streams of clients that do not take what a terminal shows, or never learn what resumes it.
 
 use signalbox::registry::AgentStream;
-use signalbox::registry::terminal::{Holder, KeptRequest, TERMINAL_CREDIT};
+use signalbox::registry::terminal::{Holder, Intent, KeptRequest, TERMINAL_CREDIT};
 use signalbox_protocol::agent::{AgentMessage, ServiceMessage, TerminalOutput, TerminalSize, TerminalStart};
 use uuid::Uuid;
 
@@ -41,7 +41,8 @@ impl Scene {
 
     fn resume(&self, stream_id: Uuid) -> AgentStream {
         let (terminal_id, holder) = (self.terminal_id, self.holder.clone());
-        let request = KeptRequest::Resume { stream_id, terminal_id, holder, size: SIZE, offset: 0 };
+        let request =
+            KeptRequest::Resume { stream_id, terminal_id, holder, size: SIZE, offset: 0, intent: Intent::Take };
         self.site.service.state.registry.open_kept(self.site.server_id, request).unwrap()
     }
 

@@ -12,14 +12,15 @@ use crate::support::eventually;
 use crate::support::rows::writable_audit_log;
 use crate::support::storage::direct;
 
-/// A log of two commands, a terminal and an action on a container, all of them signed by Ada.
-struct Log {
-    host: Signed,
-    records: Vec<Record>,
+/// A log of what people have signed, and the database that it is in.
+pub(super) struct Log {
+    pub host: Signed,
+    pub records: Vec<Record>,
     connection: DatabaseConnection,
 }
 
 impl Log {
+    /// Two commands, a terminal and an action on a container, all of them signed by Ada.
     async fn start() -> Self {
         let host = Signed::start().await;
         for _ in 0..2 {
@@ -38,25 +39,29 @@ impl Log {
             records.iter().any(is_end).then_some(records)
         });
         let records = records.await;
+        Self::of(host, records).await
+    }
+
+    pub async fn of(host: Signed, records: Vec<Record>) -> Self {
         let url = direct(&host.scene.site.service.state.config.database_url());
         Self { host, records, connection: writable_audit_log(&url).await }
     }
 
     /// The place of an order.
-    fn order(&self, action: &str, number: usize) -> usize {
+    pub fn order(&self, action: &str, number: usize) -> usize {
         let is_order = |record: &Record| record.action == action && record.outcome == "started";
         self.records.iter().enumerate().filter(|(_, record)| is_order(record)).nth(number).unwrap().0
     }
 
     /// The log with one entry changed.
-    fn with(&self, place: usize, change: impl Fn(&mut Record)) -> Vec<Record> {
+    pub fn with(&self, place: usize, change: impl Fn(&mut Record)) -> Vec<Record> {
         let mut records = self.records.clone();
         change(&mut records[place]);
         records
     }
 
     /// Writes a log as somebody would who controls the database: with hashes that fit.
-    async fn write(&self, mut records: Vec<Record>) {
+    pub async fn write(&self, mut records: Vec<Record>) {
         let mut previous = BEGINNING.to_vec();
         for record in &mut records {
             record.hash = hash(record, &previous).to_vec();
@@ -70,7 +75,7 @@ impl Log {
 }
 
 /// Changes the details of an entry.
-fn detail(change: impl Fn(&mut Value)) -> impl Fn(&mut Record) {
+pub(super) fn detail(change: impl Fn(&mut Value)) -> impl Fn(&mut Record) {
     move |record| {
         let mut detail = serde_json::from_str(&record.detail).unwrap();
         change(&mut detail);

@@ -16,6 +16,7 @@ use crate::support::commands::answered;
 use crate::support::dashboard::{Dashboard, Pass};
 use crate::support::eventually;
 use crate::support::keygen::{self, Keygen};
+use crate::support::passkey::Passkey;
 use crate::support::rest::Answer;
 use crate::support::storage::direct;
 use crate::support::terminal::Client;
@@ -23,6 +24,8 @@ use crate::support::terminal::Client;
 /// A server that asks for signatures of everything, and its signers.
 pub(super) struct Signed {
     pub scene: Scene,
+    /// Of Cleo.
+    pub passkey: Passkey,
     keygen: Keygen,
     files: TempDir,
 }
@@ -37,17 +40,20 @@ impl Signed {
             fs::write(&path, text).unwrap();
             path.display().to_string()
         };
-        let signers = write("allowed_signers", format!("ada@example.org {}\n", keygen.generate("ada", "ed25519", "")));
+        let (ada, passkey) = (keygen.generate("ada", "ed25519", ""), Passkey::es256());
+        let lines = format!("ada@example.org {ada}\n{}", passkey.line("cleo@example.org"));
+        let signers = write("allowed_signers", lines);
         write("others", format!("eve@example.org {}\n", keygen.generate("eve", "ed25519", "")));
         let policy = format!(
             "commands = \"signed\"\nterminal = \"signed\"\ndocker = \"signed\"\nname = \"web-1\"\nsigners = \"{signers}\"\nallow = [\"echo allowed\"]\n"
         );
         let policy = write("policy.toml", policy);
         let scene = Scene::with_flags(&["--policy", &policy]).await;
-        Self { scene, keygen, files }
+        Self { scene, passkey, keygen, files }
     }
 
-    pub fn signed(&self, key: &str, fields: &Value) -> Value {
+    /// A payload for `web-1` that holds for five minutes, with further fields.
+    pub fn payload(fields: &Value) -> Vec<u8> {
         let now = Timestamp::now();
         let mut payload = json!({
             "v": 1, "servers": ["web-1"], "timeout_seconds": 60, "nonce": Uuid::now_v7().simple().to_string(),
@@ -56,7 +62,11 @@ impl Signed {
         for (name, value) in fields.as_object().unwrap() {
             payload[name] = value.clone();
         }
-        let payload = payload.to_string().into_bytes();
+        payload.to_string().into_bytes()
+    }
+
+    pub fn signed(&self, key: &str, fields: &Value) -> Value {
+        let payload = Self::payload(fields);
         let signature = self.keygen.sign(key, "signalbox-command-v1", &payload);
         json!({
             "payload": keygen::base64(&payload),
@@ -65,7 +75,11 @@ impl Signed {
     }
 
     pub async fn run(&self, signed: &Value) -> Answer {
-        let body = json!({ "command": "echo done", "signed": signed });
+        self.run_as("echo done", signed).await
+    }
+
+    pub async fn run_as(&self, command: &str, signed: &Value) -> Answer {
+        let body = json!({ "command": command, "signed": signed });
         answered(self.scene.site.run_body("", body)).await
     }
 
@@ -103,7 +117,7 @@ pub(super) fn echo() -> Value {
 }
 
 #[track_caller]
-fn assert_refused(answer: &Answer, reason: &str) {
+pub(super) fn assert_refused(answer: &Answer, reason: &str) {
     assert_eq!(answer.status, 400, "{answer}");
     let body: Value = answer.json();
     assert_eq!((&body["code"], &body["reason"]), (&json!("agent_refused"), &json!(reason)), "{body}");

@@ -31,17 +31,9 @@ impl Scene {
         });
         let grant = site.post("/grants").json(grant).expect(201).await;
         let scene = Self { site, agent, guest, grant, receiver };
-        scene.channel(&scene.site.owner, "owner").await;
-        scene.channel(&scene.guest, "guest").await;
+        channel(&scene.site, &scene.site.owner, &scene.receiver, "owner").await;
+        channel(&scene.site, &scene.guest, &scene.receiver, "guest").await;
         scene
-    }
-
-    async fn channel(&self, account: &Account, name: &str) {
-        let channel = json!({
-            "name": name, "type": "webhook", "settings": { "url": self.receiver.url(&format!("/{name}")) },
-            "severities": ["critical"],
-        });
-        by(&self.site, account, "POST", "/notifications/channels").json(channel).expect(201).await;
     }
 
     async fn schedule(&self, severity: &str) -> Value {
@@ -70,19 +62,37 @@ impl Scene {
 
     /// What the receiver got on a channel: each event with its message.
     fn got(&self, channel: &str) -> Vec<String> {
-        let requests = self.receiver.taken();
-        let bodies = requests.iter().filter(|request| request.path == format!("/{channel}")).map(|it| it.json());
-        let items: Vec<Value> = bodies.flat_map(|body| body["alerts"].as_array().unwrap().clone()).collect();
-        items.iter().map(|item| format!("{} {}", text_of(&item["event"]), text_of(&item["alert"]["message"]))).collect()
+        got(&self.receiver, channel)
     }
 
     async fn until_got(&self, channel: &str, count: usize) -> Vec<String> {
-        eventually("the messages came", async || Some(self.got(channel)).filter(|got| got.len() >= count)).await
+        until_got(&self.receiver, channel, count).await
     }
 
     async fn alerts(&self) -> Vec<Value> {
         self.site.read("/alerts?metric_type=schedule").await.as_array().unwrap().clone()
     }
+}
+
+/// An account's channel for what is critical, at the receiver.
+pub(super) async fn channel(site: &Site, account: &Account, receiver: &Receiver, name: &str) {
+    let channel = json!({
+        "name": name, "type": "webhook", "settings": { "url": receiver.url(&format!("/{name}")) },
+        "severities": ["critical"],
+    });
+    by(site, account, "POST", "/notifications/channels").json(channel).expect(201).await;
+}
+
+fn got(receiver: &Receiver, channel: &str) -> Vec<String> {
+    let requests = receiver.taken();
+    let bodies = requests.iter().filter(|request| request.path == format!("/{channel}")).map(|it| it.json());
+    let items: Vec<Value> = bodies.flat_map(|body| body["alerts"].as_array().unwrap().clone()).collect();
+    items.iter().map(|item| format!("{} {}", text_of(&item["event"]), text_of(&item["alert"]["message"]))).collect()
+}
+
+/// At least so many messages on a channel.
+pub(super) async fn until_got(receiver: &Receiver, channel: &str, count: usize) -> Vec<String> {
+    eventually("the messages came", async || Some(got(receiver, channel)).filter(|got| got.len() >= count)).await
 }
 
 #[actix_web::test]

@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use tempfile::TempDir;
 
+use super::alerts::{channel, until_got};
 use super::{DAY, MINUTE, by, due_at, last_minute, path, scene_pause, until_outcome};
 use crate::real_agent::{agent_program, unprivileged};
 use crate::support::clock::TestClock;
 use crate::support::command_line::Launched;
+use crate::support::receiver::{Reaction, Receiver};
 use crate::support::signers::{Signers, signing_agent};
 use crate::support::site::Site;
 use crate::support::text_of;
@@ -26,7 +28,11 @@ struct Real {
 
 impl Real {
     async fn start() -> Self {
-        let (site, signers, files) = (Site::start().await, Signers::new(), TempDir::new_in("/dev/shm").unwrap());
+        Self::on(Site::start().await).await
+    }
+
+    async fn on(site: Site) -> Self {
+        let (signers, files) = (Signers::new(), TempDir::new_in("/dev/shm").unwrap());
         signers.write_policy(files.path(), "");
         let state = files.path().join("state");
         fs::create_dir(&state).unwrap();
@@ -63,11 +69,15 @@ impl Real {
     }
 
     fn signed(&self, name: &str, repeat: &Value, ends_ms: i64) -> Value {
+        self.signed_command(name, "echo done", repeat, ends_ms)
+    }
+
+    fn signed_command(&self, name: &str, command: &str, repeat: &Value, ends_ms: i64) -> Value {
         let now = Timestamp::now();
         let fields = json!({
             "repeat": repeat, "not_before": now.plus_millis(-DAY), "expires_at": now.plus_millis(ends_ms),
         });
-        self.signers.signed(&[name], &self.signers.payload("echo done", 0, &fields))
+        self.signers.signed(&[name], &self.signers.payload(command, 0, &fields))
     }
 
     fn body(&self, signed: &Value) -> Value {
@@ -134,6 +144,68 @@ async fn a_signed_schedule_runs_once_each_time_and_at_no_other() {
     let payload = real.signed("eve", &hourly, 30 * DAY)["payload"].clone();
     forged["payload"] = payload;
     real.expect(&forged, "reason", "unknown_signer").await;
+}
+
+/// A cron expression that was due at this full minute, and is due again in a day.
+fn daily(at: Timestamp) -> String {
+    // 2026-11-26T10:01:00.000Z
+    let text = at.to_string();
+    format!("{} {} * * *", &text[14..16], &text[11..13])
+}
+
+#[actix_web::test]
+async fn a_signed_schedule_that_fails_or_is_refused_opens_its_alert_and_the_next_success_ends_it() {
+    let receiver = Receiver::always(Reaction::Answer(200)).await;
+    let site = Site::start_with(|config| config.notification_networks = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    channel(&site, &site.owner, &receiver, "owner").await;
+    let real = Real::on(site).await;
+    // The agent permits what was due in the last five minutes.
+    let cron = daily(last_minute());
+    let repeat = json!({ "cron": cron, "time_zone": "UTC" });
+    let repaired = real.files.path().join("repaired");
+    let command = format!("test -e {} || exit 3", repaired.display());
+    let signed = |signer: &str| real.signed_command(signer, &command, &repeat, 30 * DAY);
+    let schedule = async |name: &str, signer: &str| {
+        let body = json!({
+            "name": name, "server_ids": [real.site.server_id], "command": command, "cron": cron, "time_zone": "UTC",
+            "severity": "critical", "signed": signed(signer),
+        });
+        real.site.post("/schedules").json(body).expect(201).await
+    };
+    let by_ada = schedule("Backup", "ada").await;
+
+    due_at(&real.site, &by_ada, last_minute()).await;
+    until_outcome(&real.site, &by_ada, "failed").await;
+    let server = text_of(&real.site.server().await["name"]);
+    let failed = format!("triggered schedule Backup on {server} failed with exit code 3");
+    assert_eq!(until_got(&receiver, "owner", 1).await, [failed]);
+    let alerts = real.site.read("/alerts?metric_type=schedule").await;
+    assert_eq!(
+        (alerts.as_array().unwrap().len(), &alerts[0]["threshold_id"], &alerts[0]["status"], &alerts[0]["severity"]),
+        (1, &by_ada["id"], &json!("active"), &json!("critical")),
+        "{alerts}"
+    );
+    let events = real.site.read(&format!("/servers/{}/events?kind=schedule_failed", real.site.server_id)).await;
+    assert_eq!((events.as_array().unwrap().len(), &events[0]["detail"]["schedule_id"]), (1, &by_ada["id"]), "{events}");
+
+    // A signature that does not count on the server is a failure, too.
+    let by_eve = schedule("Of a stranger", "eve").await;
+    due_at(&real.site, &by_eve, last_minute()).await;
+    until_outcome(&real.site, &by_eve, "failed").await;
+    let got = until_got(&receiver, "owner", 2).await;
+    let refused = format!("triggered schedule Of a stranger on {server} did not run: the agent refused it");
+    assert!(got.len() == 2 && got[1].starts_with(&refused), "{got:?}");
+
+    // Signed again, because the agent has used the only time of the first signature.
+    fs::write(&repaired, "").unwrap();
+    let again = json!({ "signed": signed("ada") });
+    by(&real.site, &real.site.owner, "PUT", path(&by_ada)).json(again).expect(200).await;
+    let earlier = format!("UPDATE schedule_runs SET due_at = due_at - {}", 10 * MINUTE);
+    real.site.service.storage().execute(&[&earlier]).await;
+    due_at(&real.site, &by_ada, last_minute()).await;
+    until_outcome(&real.site, &by_ada, "succeeded").await;
+    let got = until_got(&receiver, "owner", 3).await;
+    assert!(got.len() == 3 && got[2].starts_with(&format!("resolved schedule Backup on {server} ")), "{got:?}");
 }
 
 #[actix_web::test]

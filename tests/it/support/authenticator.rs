@@ -1,7 +1,5 @@
 //! Second factors of a person in a test: an authenticator app, and an authenticator of passkeys with its browser.
 
-use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair};
 use aws_lc_rs::{digest, hmac};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -9,6 +7,7 @@ use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+use super::passkey::Passkey;
 use super::text_of;
 
 /// An app with a secret in base 32.
@@ -43,7 +42,7 @@ impl App {
 
 /// An authenticator with one passkey, and the browser that asks it.
 pub struct Device {
-    key: EcdsaKeyPair,
+    key: Passkey,
     id: [u8; 16],
     /// The next signature's number.
     pub count: u32,
@@ -57,17 +56,14 @@ pub struct Device {
 
 impl Device {
     pub fn new() -> Self {
-        let key = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).unwrap();
+        let key = Passkey::es256();
         let (origin, host) = ("http://localhost:8000".to_owned(), "localhost".to_owned());
         Self { key, id: *Uuid::new_v4().as_bytes(), count: 1, origin, host, verifies: true }
     }
 
     /// Answers options for a new passkey.
     pub fn make(&self, options: &Value) -> Value {
-        let point = self.key.public_key().as_ref();
-        let cose =
-            [&[0xa5, 1, 2, 3, 0x26, 0x20, 1, 0x21, 0x58, 32], &point[1..33], &[0x22, 0x58, 32], &point[33..]].concat();
-        let data = [self.data(1 << 6, 0).as_slice(), &[0; 16], &[0, 16], &self.id, &cose].concat();
+        let data = [self.data(1 << 6, 0).as_slice(), &[0; 16], &[0, 16], &self.id, &self.key.cose].concat();
         let length = u8::try_from(data.len()).unwrap();
         let object = [&b"\xa3\x63fmt\x64none\x67attStmt\xa0\x68authData"[..], &[0x58, length], &data].concat();
         let client_data = self.client_data("webauthn.create", options);
@@ -83,13 +79,13 @@ impl Device {
         let (client_data, data) = (self.client_data("webauthn.get", options), self.data(0, self.count));
         self.count += 1;
         let signed = [data.as_slice(), digest::digest(&digest::SHA256, &client_data).as_ref()].concat();
-        let signature = self.key.sign(&SystemRandom::new(), &signed).unwrap();
+        let signature = self.key.sign(&signed);
         let id = encoded(&self.id);
         json!({
             "id": id, "rawId": id, "type": "public-key", "clientExtensionResults": {},
             "response": {
                 "clientDataJSON": encoded(&client_data), "authenticatorData": encoded(&data),
-                "signature": encoded(signature.as_ref()),
+                "signature": encoded(&signature),
             },
         })
     }

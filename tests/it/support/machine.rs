@@ -31,9 +31,19 @@ impl Machine {
     /// The agent's program as an unprivileged user; a second one continues where the first was.
     pub fn agent(&self, address: SocketAddr, key: &str, flags: &[&str]) -> Launched {
         let mut command = unprivileged(&agent_program());
-        command.env_clear().env("PATH", "/usr/bin:/bin").args(["--url", &format!("http://{address}"), "--key", key]);
+        let programs = self.room.path().join("bin");
+        command.env_clear().env("PATH", format!("{}:/usr/bin:/bin", programs.display()));
+        command.args(["--url", &format!("http://{address}"), "--key", key]);
         command.arg("--state-dir").arg(self.room.path().join("state")).args(["--interval", "0.5"]).args(flags);
         Launched::start(command)
+    }
+
+    /// A script that commands find before the machine's own program of this name.
+    pub fn program(&self, name: &str, script: &str) {
+        let directory = self.room.path().join("bin");
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join(name), script).unwrap();
+        fs::set_permissions(directory.join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     /// A file that commands and the test may both write.

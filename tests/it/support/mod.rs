@@ -21,6 +21,8 @@ pub mod machine;
 pub mod mail;
 pub mod mount;
 pub mod nats;
+#[path = "../../../signing/tests/support/passkey.rs"]
+pub mod passkey;
 pub mod port;
 pub mod process;
 pub mod proxy;

@@ -32,6 +32,11 @@ impl Signers {
         Self { keygen, lines }
     }
 
+    /// The file with somebody's private key.
+    pub fn key_file(&self, name: &str) -> PathBuf {
+        self.keygen.path(name)
+    }
+
     /// Writes a policy of `web-1` that asks for signatures of commands by those of [`Self::lines`], with further lines, into a
     /// directory. Returns the path of its file.
     pub fn write_policy(&self, directory: &Path, further: &str) -> PathBuf {
