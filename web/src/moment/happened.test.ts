@@ -68,7 +68,7 @@ test('alerts, events and deeds are one list by time, within the span alone', () 
 
   expect(all.map(({ icon }) => icon).sort()).toEqual(['bell', 'key', 'refresh']);
   expect(all.find(({ icon }) => icon === 'bell')).toMatchObject({
-    title: 'CPU is 97 %',
+    title: 'CPU above 90 %',
     href: '/alerts/a1',
     tone: 'bad',
   });
