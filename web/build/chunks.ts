@@ -13,7 +13,7 @@ const DOOR = /\/src\/pages\/sign-in\/(SignIn|Register)\.svelte$/;
 const MAIN = /\/web\/index\.html$/;
 
 /** Areas of texts that the first pages show: `messages/LANGUAGE/AREA.json`. */
-const FIRST_TEXTS = /^(app|ui|fleet|status|severity|units|alertWords|server|overview|charts|metrics)$/;
+const FIRST_TEXTS = /^(app|ui|fleet|status|severity|units|alertWords|alertSentence|server|overview|charts|metrics)$/;
 
 /** What draws charts is much, and stays with the pages that have some. */
 const CHARTS = /\/node_modules\/uplot\/|\/web\/src\/charts\//;

@@ -34,6 +34,12 @@ test('a crossed threshold is seen everywhere by itself, is acknowledged, and is 
   const band = fleet.getByRole('region', { name: t.serverAlerts.openAlerts() });
   await expect(band).toContainText('busy');
   await expect(band).toContainText(t.severity.critical());
+  // What is wrong now, in its own words, and not what was measured first.
+  await expect(
+    band.getByRole('link', {
+      name: t.like(t.alertSentence.withPeak({ sentence: 'Memory above 0.01 %', side: 'other', peak: '{}' })),
+    }),
+  ).toBeVisible();
   await expect(
     fleet.getByRole('link', { name: t.fleet.openAlertsOf({ count: 1, severity: t.severity.critical() }) }),
   ).toBeVisible();

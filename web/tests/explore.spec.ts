@@ -99,6 +99,37 @@ test('buttons and keys move to earlier and later times', async ({ signedIn: page
   await expect.poll(bounds).toEqual([from - 1_800, to - 1_800]);
 });
 
+test('a chart says what its points are, and draws their peaks where somebody wants them', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const server = await site.server(account);
+  await site.agent(account, server);
+  await site.until(async () => {
+    const path = '/metrics/fleet/series?names=cpu_percent';
+    return (await site.call<{ lines: unknown[] }>('GET', path, account.token)).lines.length === 1;
+  }, 'it has been measured');
+  await page.goto('/explore?s=cpu_percent&range=1h');
+  const chart = page.getByRole('figure').first();
+  await expect(chart).toContainText(t.like(t.charts.average({ duration: '{}' })), { timeout: 30_000 });
+
+  await page.getByRole('checkbox', { name: t.overview.peaks() }).check();
+  await expect(page).toHaveURL(/peaks=1/);
+  await expect(chart).toContainText(t.like(t.charts.peaksOf({ duration: '{}' })));
+  await page.getByLabel(t.explore.groupBy()).selectOption('none');
+  await expect(page).toHaveURL(/by=none/);
+  await page.reload();
+  await expect(page.getByRole('checkbox', { name: t.overview.peaks() })).toBeChecked();
+  await saveView(page, 'Peaks');
+  await page.goto(page.url().split('&')[0] ?? '');
+  // The service keeps no peaks with a view.
+  await expect(chart).toContainText(t.like(t.charts.average({ duration: '{}' })));
+  await page.getByRole('checkbox', { name: t.overview.peaks() }).check();
+  await expect(chart).toContainText(t.like(t.charts.peaksOf({ duration: '{}' })));
+  await expect(page.getByText(t.explore.changed(), { exact: true })).toHaveCount(0);
+});
+
 test('the top lines are kept, the table is sorted, and servers are chosen by tag', async ({
   signedIn: page,
   account,

@@ -9,6 +9,8 @@ test('an alert is an incident: its chart, what ran, notes, and what happened bef
 }) => {
   const server = await site.server(account, 'incident');
   await site.agent(account, server);
+  const definition = { version: 1, series: ['cpu_percent'] };
+  await site.call('POST', '/views', account.token, { name: 'Of no server', definition });
   await site.call('POST', '/alerts/thresholds', account.token, {
     server_id: server.id,
     metric_type: 'memory',
@@ -30,9 +32,12 @@ test('an alert is an incident: its chart, what ran, notes, and what happened bef
   await page.getByRole('figure').getByRole('toolbar', { name: t.charts.events() }).getByRole('button').first().focus();
   await expect(page.getByRole('figure').locator('.tip')).toContainText(t.overview.agentConnected());
   await expect(page.getByRole('region', { name: t.moment.processes() })).toBeVisible();
-  await expect(
-    page.getByRole('region', { name: t.moment.events() }).getByText(t.overview.agentConnected()),
-  ).toBeVisible();
+  const events = page.getByRole('region', { name: t.moment.events() });
+  await expect(events.getByText(t.overview.agentConnected())).toBeVisible();
+  // What has nothing to do with the server stands among what happened anywhere.
+  await expect(events).not.toContainText('Of no server');
+  await events.getByRole('button', { name: t.moment.wholeFleet() }).click();
+  await expect(events).toContainText('Of no server');
   await expect(page.getByText(t.incident.first())).toBeVisible();
   await expect(page.getByRole('link', { name: t.moment.openLogs() })).toHaveAttribute('href', /since=/);
   await expectAccessible(page);

@@ -143,7 +143,7 @@ test('the browser announces alerts where somebody allowed it, while they look el
   await expect(navigation(page).getByLabel(t.app.active({ count: 1 }))).toBeVisible();
   await cross(site, account, server, 0.01);
   await expect.poll(async () => (await told()).length).toBe(1);
-  expect((await told())[0]).toMatch(/^[\w-]{36}: Memory/i);
+  expect((await told())[0]).toMatch(/^[\w-]{36}: noisy: Memory above/);
 
   await page.goto('/account/notifications');
   await page.getByRole('button', { name: t.notices.turnOff() }).click();

@@ -135,9 +135,16 @@ test('a click on the map opens what is under the pointer', async ({ page, contro
   const box = await canvas.boundingBox();
   if (!box) throw new Error('the map is not there');
 
+  await canvas.hover({ position: { x: box.width - 10, y: 8 } });
+  const tip = page.locator('.heat .tip');
+  // A minute of the map, and not a second in it.
+  await expect(tip).toContainText(/\d\d:\d\d [AP]M to \d\d:\d\d [AP]M/);
   await canvas.click({ position: { x: box.width - 10, y: 8 } });
 
   await expect(panel(page, 'control')).toBeVisible();
+  // The map has become narrower: something else lies there now.
+  await expect(tip).toBeHidden();
+  await expect(page.getByRole('heading', { name: t.like(t.timeline.highestIn({ cell: '{}' })) })).toContainText(/ to /);
   await page.goBack();
   await expect(panel(page, 'control')).toBeHidden();
 });

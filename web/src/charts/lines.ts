@@ -29,6 +29,8 @@ export interface Limit {
   shade?: 'above' | 'below' | undefined;
   /** On which side of the line its label stands. Defaults to above where there is room. */
   side?: 'above' | 'below' | undefined;
+  /** At which end its label stands. Defaults to the right one. */
+  edge?: 'left' | 'right' | undefined;
   /** It can be dragged: called with the value that it is dragged to. */
   move?: ((value: number) => void) | undefined;
 }

@@ -256,10 +256,11 @@ function drawLimit(plot: uPlot, limit: Limit, palette: Palette): void {
   const isLow = bbox.top + bbox.height - y < 16 * scale;
   const top = isHigh || (limit.side === 'below' && !isLow) ? y + 2 * scale : y - 16 * scale;
   ctx.fillStyle = faded(palette.surface, 0.85);
-  ctx.fillRect(right - width - 8 * scale, top, width + 6 * scale, 14 * scale);
+  const left = limit.edge === 'left' ? bbox.left + 2 * scale : right - width - 8 * scale;
+  ctx.fillRect(left, top, width + 6 * scale, 14 * scale);
   ctx.fillStyle = palette.text;
-  ctx.textAlign = 'right';
+  ctx.textAlign = 'left';
   ctx.textBaseline = 'middle';
-  ctx.fillText(limit.label, right - 5 * scale, top + 7 * scale);
+  ctx.fillText(limit.label, left + 3 * scale, top + 7 * scale);
   ctx.restore();
 }

@@ -32,6 +32,7 @@ it('leaves the day out where it is today', () => {
 it('says how fine a chart is', () => {
   expect(resolutionText(60, true)).toBe('1 min average');
   expect(resolutionText(7200, true)).toBe('2 h average');
+  expect(resolutionText(1800, true, true)).toBe('30 min peaks');
   expect(resolutionText(5, false)).toBe('5 s resolution');
   expect(resolutionText(1, false)).toBe('1 s resolution');
 });

@@ -50,8 +50,9 @@ export function cursorTime(time: number, now = Date.now()): string {
   return shortly(time * 1000, now, 'second', 'weekdaySecond');
 }
 
-/** How fine a chart is: `1 min average`, `5 s resolution`. */
-export function resolutionText(seconds: number, isMean: boolean): string {
+/** How fine a chart is: `1 min average`, `5 s resolution`, and where it draws the greatest values `1 min peaks`. */
+export function resolutionText(seconds: number, isMean: boolean, hasPeaks = false): string {
   const text = { duration: wholeDuration(seconds) };
+  if (isMean && hasPeaks) return m.peaksOf(text);
   return isMean ? m.average(text) : m.resolution(text);
 }

@@ -1,54 +1,8 @@
 // How the values of charts are written, and how their axes are divided.
-import { bytes, number, percent, rate } from '../lib/format';
+import { number } from '../lib/format';
+import { isSpecial, suffix, unitOf, valueText, type Unit } from '../lib/units';
 
-/** The units that only open series have, and how each is written after a number. */
-const SUFFIX = {
-  seconds: ' s',
-  milliseconds: ' ms',
-  per_second: '/s',
-  ratio: '',
-  volts: ' V',
-  watts: ' W',
-  rpm: ' rpm',
-  bool: '',
-  days: ' d',
-} as const;
-
-export type Unit = 'percent' | 'bytes' | 'bytes_per_second' | 'celsius' | 'count' | keyof typeof SUFFIX;
-
-const UNITS: ReadonlySet<string> = new Set([
-  'percent',
-  'bytes',
-  'bytes_per_second',
-  'celsius',
-  'count',
-  ...Object.keys(SUFFIX),
-]);
-
-/** What the chart of a series is measured in; of a counter that is its rate. What is not known is a number. */
-export function unitOf(unit: string, kind: string): Unit {
-  if (kind === 'counter') {
-    if (unit === 'bytes') return 'bytes_per_second';
-    return unit === 'seconds' ? 'ratio' : 'per_second';
-  }
-  return UNITS.has(unit) ? (unit as Unit) : 'count';
-}
-
-/** What stands behind the number of an open series. */
-function suffix(unit: Unit): string {
-  return unit in SUFFIX ? SUFFIX[unit as keyof typeof SUFFIX] : '';
-}
-
-/** A value as the legend shows it. */
-export function valueText(value: number | null | undefined, unit: Unit): string {
-  if (value === null || value === undefined) return '–';
-  if (unit === 'percent') return percent(value, value < 10 ? 1 : 0);
-  if (unit === 'bytes') return bytes(value);
-  if (unit === 'bytes_per_second') return rate(value);
-  if (unit === 'celsius') return `${number(value, 1)} °C`;
-  if (unit === 'ratio') return number(value, 3);
-  return `${number(value, Math.abs(value) < 10 ? 2 : 0)}${suffix(unit)}`;
-}
+export { unitOf, valueText, type Unit };
 
 const BINARY = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
 
@@ -56,7 +10,7 @@ const BINARY = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
 export function axisText(value: number, unit: Unit): string {
   if (unit === 'percent') return `${tidy(value)} %`;
   if (unit === 'celsius') return `${tidy(value)}°`;
-  if (unit === 'count' || unit in SUFFIX)
+  if (unit === 'count' || isSpecial(unit))
     return `${value >= 10_000 ? `${tidy(value / 1000)}k` : tidy(value)}${suffix(unit)}`;
   let size = value;
   let step = 0;

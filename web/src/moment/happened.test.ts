@@ -68,21 +68,22 @@ test('alerts, events and deeds are one list by time, within the span alone', () 
 
   expect(all.map(({ icon }) => icon).sort()).toEqual(['bell', 'key', 'refresh']);
   expect(all.find(({ icon }) => icon === 'bell')).toMatchObject({
-    title: 'CPU is 97 %',
+    title: 'CPU above 90 %',
     href: '/alerts/a1',
     tone: 'bad',
   });
 });
 
-test('what is about no server stands beside what is about this one', () => {
-  const all = happened({ alerts: [alert], entries: [entry(1, 'login')], events: [reboot] }, () => undefined, AROUND);
+test('of what is about no server, sign-ins alone stand beside what is about this one', () => {
+  const entries = [entry(1, 'login'), entry(2, 'view.create', { target: 'v1' })];
+  const all = happened({ alerts: [alert], entries, events: [reboot] }, () => undefined, AROUND);
 
   expect(
     scoped(all, 's1')
       .map(({ icon }) => icon)
       .sort(),
   ).toEqual(['bell', 'key']);
-  expect(scoped(all, null)).toHaveLength(3);
+  expect(scoped(all, null)).toHaveLength(4);
 });
 
 test('an alert that was acknowledged stands there once', () => {

@@ -24,6 +24,8 @@ export interface Happening {
   eventId?: string;
   /** Null of what is about no server, such as a sign-in. */
   serverId: string | null;
+  /** Somebody came: beside a server's own events, it says who may have acted there. */
+  isSignIn?: boolean;
 }
 
 const ICONS: Record<Mark['kind'], IconName> = {
@@ -90,6 +92,7 @@ export function ofAudit(entries: readonly AuditEntry[]): Happening[] {
       by: isDone ? by : m.withOutcome({ by, outcome: outcomeWords(entry.outcome).label }),
       serverId: entry.server_id ?? null,
       ...(quote ? { code: quote } : {}),
+      ...(entry.action === 'login' ? { isSignIn: true } : {}),
       ...(isCommand ? { href: `${addressOf(entry.server_id ?? '', 'commands')}?command=${entry.target}` } : {}),
     };
   });
@@ -130,7 +133,7 @@ export function happened(
     .sort((one, other) => one.at - other.at);
 }
 
-/** Of one server and of none, or of all. */
+/** Of one server, with the sign-ins, or of all. What else is about no server has nothing to do with one. */
 export function scoped(all: readonly Happening[], serverId: string | null): Happening[] {
-  return all.filter((one) => serverId === null || one.serverId === serverId || one.serverId === null);
+  return all.filter((one) => serverId === null || one.serverId === serverId || (one.serverId === null && one.isSignIn));
 }

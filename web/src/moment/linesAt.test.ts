@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { linesAt } from './linesAt';
+import { linesAt, timeWithin } from './linesAt';
 
 const times = [1_000, 5_000, 5_400, null, 20_000];
 
@@ -16,4 +16,10 @@ test('nothing is marked without a cursor, and before the first line', () => {
   expect(linesAt(times, null)).toEqual({ from: 0, to: 0 });
   expect(linesAt([5_000], 1)).toEqual({ from: 0, to: 0 });
   expect(linesAt([], 1)).toEqual({ from: 0, to: 0 });
+});
+
+test('a time outside of what was read marks nothing', () => {
+  const read = { from: 100, to: 200 };
+
+  expect([99, 100, 150, 200, 201].map((at) => timeWithin(at, read))).toEqual([null, 100, 150, 200, null]);
 });

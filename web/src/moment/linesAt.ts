@@ -1,7 +1,14 @@
+import type { Span } from '../charts/ranges';
+
 /** Lines so near to a time belong to it. */
 const NEAR_MS = 1_000;
 
 type Time = number | null;
+
+/** The time within a span, both in seconds; null outside of it, where the nearest line would be another time's. */
+export function timeWithin(at: number, { from, to }: Span): number | null {
+  return at >= from && at <= to ? at : null;
+}
 
 /** Which lines belong to a time: those of that second, or else the last ones before it. Times are in milliseconds. */
 export function linesAt(times: readonly Time[], seconds: number | null): { from: number; to: number } {

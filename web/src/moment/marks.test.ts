@@ -18,7 +18,7 @@ test('the alerts and events of a span are marks, the newest first, and those bey
 
   expect(marks.map(({ title, kind }) => [title, kind])).toEqual([
     ['Deployed Shop, 2.14.0', 'deploy'],
-    ['CPU is 97 %', 'alert'],
+    ['CPU above 90 %', 'alert'],
     ['Machine restarted', 'restart'],
   ]);
 });

@@ -1,7 +1,8 @@
 // Announces new alerts: beside the page, and where somebody wants that, outside of the browser's window. Loaded with the first.
 import * as m from '#messages/notices';
 import type { Alert } from '../api/types';
-import { messageOf } from '../lib/message';
+import { fleet } from '../live/fleet.svelte';
+import { titleOf } from '../pages/alerts/sentence';
 import { router } from '../router/router.svelte';
 import { toasts } from '../ui/toasts.svelte';
 import { isShownAt } from './newcomers';
@@ -37,7 +38,7 @@ function tell(unseen: readonly Alert[]): void {
       const toast = toasts.add({
         kind: alert.severity,
         icon: 'bell',
-        text: messageOf(alert),
+        text: titleOf(alert, fleet.row(alert.server_id)?.server.name),
         way: { text: m.open(), href: `/alerts/${alert.id}` },
         shownMs: alert.severity === 'critical' ? null : SHOWN_MS,
       });

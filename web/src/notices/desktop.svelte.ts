@@ -3,7 +3,8 @@
 import * as m from '#messages/notices';
 import type { Alert } from '../api/types';
 import { failureOf } from '../api/failure';
-import { messageOf } from '../lib/message';
+import { fleet } from '../live/fleet.svelte';
+import { titleOf } from '../pages/alerts/sentence';
 import { router } from '../router/router.svelte';
 import { keep, kept } from '../text/kept';
 import { canPush, isStillThere, subscribe, subscribed, unsubscribe } from './push';
@@ -82,7 +83,8 @@ class Desktop {
       return;
     }
     for (const alert of fresh) {
-      this.#show(messageOf(alert), '', alert.id, `/alerts/${alert.id}`, alert.severity === 'critical');
+      const title = titleOf(alert, fleet.row(alert.server_id)?.server.name);
+      this.#show(title, '', alert.id, `/alerts/${alert.id}`, alert.severity === 'critical');
     }
   }
 

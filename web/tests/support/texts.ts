@@ -6,6 +6,7 @@ export * as access from '#messages/access';
 export * as account from '#messages/account';
 export * as addServer from '#messages/addServer';
 export * as alertList from '#messages/alertList';
+export * as alertSentence from '#messages/alertSentence';
 export * as alertWords from '#messages/alertWords';
 export * as alerts from '#messages/alerts';
 export * as allow from '#messages/allow';

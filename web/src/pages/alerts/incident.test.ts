@@ -91,9 +91,10 @@ test('the worst moment is the highest, or the lowest of what fires below', () =>
 });
 
 test('the limits are where it fires and where it recovers', () => {
-  expect(limitsOf(alert()).map(({ value, shade }) => [value, shade])).toEqual([
-    [90, 'above'],
-    [80, undefined],
+  // Their labels leave the newest values free.
+  expect(limitsOf(alert()).map(({ value, shade, edge }) => [value, shade, edge])).toEqual([
+    [90, 'above', 'left'],
+    [80, undefined, 'left'],
   ]);
   expect(limitsOf(alert({ comparison: 'lt', clear_value: null })).map(({ shade }) => shade)).toEqual(['below']);
 });

@@ -79,7 +79,7 @@ export function linesOf(title: string, table: Table, names: readonly string[], f
   });
 }
 
-/** The threshold, and where it recovers. */
+/** The threshold, and where it recovers. Their labels stand on the left: the newest values are on the right. */
 export function limitsOf(alert: Alert): Limit[] {
   const isAbove = isUpper(alert.comparison);
   const write = (value: number) => measured(alert.metric_type, value, alert.unit);
@@ -90,6 +90,7 @@ export function limitsOf(alert: Alert): Limit[] {
       tone: severityTone(alert.severity),
       shade: isAbove ? 'above' : 'below',
       side: isAbove ? 'above' : 'below',
+      edge: 'left',
     },
   ];
   if (alert.clear_value != null && alert.clear_value !== alert.threshold_value)
@@ -98,6 +99,7 @@ export function limitsOf(alert: Alert): Limit[] {
       label: m.clear({ value: write(alert.clear_value) }),
       tone: 'ok',
       side: isAbove ? 'below' : 'above',
+      edge: 'left',
     });
   return limits;
 }

@@ -43,14 +43,27 @@ it('draws a line a server, and one chart a unit', () => {
   expect(new Set(rows.map((row) => row.name)).size).toBe(3);
 });
 
-it('shows the band of a line that is alone, and dashes the seventh', () => {
-  expect(drawn(answer(line({}, [1, 2, 3])), 'none', unitOf).charts[0]?.lines[0]?.hasBand).toBe(true);
+it('shows the bands of up to three lines of a chart, and dashes the seventh', () => {
+  const few = Array.from({ length: 3 }, (_, nth) => line({ server_id: `${nth}` }, [1]));
+  const load = line({ name: 'load_1', server_id: '1' }, [1]);
+  const bands = (lines: CombinedLine[]) =>
+    drawn(answer(...lines), 'server', unitOf).charts.map((chart) => chart.lines.every((one) => one.hasBand));
+
+  expect(bands([...few, load])).toEqual([true, true]);
+  expect(bands([...few, line({ server_id: '9' }, [1]), load])).toEqual([false, true]);
 
   const many = Array.from({ length: 7 }, (_, nth) => line({ server_id: `${nth}`, server_name: `web-${nth}` }, [1]));
   const { charts } = drawn(answer(...many), 'server', unitOf);
 
   expect(charts[0]?.lines.map((one) => [one.hasBand, one.isDashed]).at(-1)).toEqual([false, true]);
   expect(charts[0]?.lines[5]?.isDashed).toBe(false);
+});
+
+it('knows whether its points are averages', () => {
+  const same = { ...line({}, [1, null]), min: [1, null] as number[], max: [1, null] as number[] };
+
+  expect(drawn(answer(line({}, [1, 2])), 'none', unitOf).isMean).toBe(true);
+  expect(drawn(answer(same), 'none', unitOf).isMean).toBe(false);
 });
 
 it('reckons the table from what is there', () => {

@@ -34,11 +34,13 @@ export interface UnitChart {
 
 export interface Drawn {
   times: number[];
+  /** Points stand for several values: for their average, or for the greatest. */
+  isMean: boolean;
   charts: UnitChart[];
   rows: Row[];
 }
 
-export const NOTHING: Drawn = { times: [], charts: [], rows: [] };
+export const NOTHING: Drawn = { times: [], isMean: false, charts: [], rows: [] };
 
 /** `network_in:eth0` → `['network_in', 'eth0']`. */
 export function parts(name: string): [base: string, of: string] {
@@ -66,6 +68,7 @@ function groupLabel(line: CombinedLine, by: GroupBy): string {
 /** The charts and the table of an answer. `unitOf` says in what a series is measured. */
 export function drawn(answer: CombinedAnswer, by: GroupBy, unitOf: (name: string) => Unit): Drawn {
   const isAlone = answer.lines.length === 1;
+  const isBanded = bandedOf(answer.lines, unitOf);
   const names = [...new Set(answer.lines.map((line) => line.name))];
   const hasMany = names.length > 1;
   const charts = new Map<Unit, Line[]>();
@@ -81,13 +84,25 @@ export function drawn(answer: CombinedAnswer, by: GroupBy, unitOf: (name: string
     // The seventh line has the colour of the first, so it is dashed.
     const isDashed = Math.floor(lines.length / SERIES.length) % 2 === 1;
     const column = { avg: line.avg as Value[], min: line.min as Value[], max: line.max as Value[] };
-    lines.push({ name, label, colour, column, hasBand: isAlone, isFilled: isAlone, isDashed });
+    lines.push({ name, label, colour, column, hasBand: isBanded.has(unit), isFilled: isAlone, isDashed });
     rows.push({ name, label, colour, isDashed, serverId: line.server_id ?? null, unit, ...statistics(line) });
   }
   const namesOf = (unit: Unit) => names.filter((name) => unitOf(name) === unit);
   const drawnCharts = [...charts].map(([unit, lines]) => ({ unit, lines, names: namesOf(unit) }));
-  return { times: answer.timestamps, charts: drawnCharts, rows };
+  return { times: answer.timestamps, isMean: answer.lines.some(isMean), charts: drawnCharts, rows };
 }
+
+/** The bands of more lines would hide one another. */
+const MOST_BANDS = 3;
+
+/** The units whose charts have so few lines that the band of each can be seen. */
+function bandedOf(lines: readonly CombinedLine[], unitOf: (name: string) => Unit): ReadonlySet<Unit> {
+  const units = lines.map((line) => unitOf(line.name));
+  return new Set(units.filter((unit) => units.filter((other) => other === unit).length <= MOST_BANDS));
+}
+
+/** Whether the least and the greatest of a point differ. */
+const isMean = ({ min, max }: CombinedLine) => max.some((most, place) => most !== null && most !== min[place]);
 
 type Statistics = Pick<Row, 'min' | 'mean' | 'max' | 'last' | 'servers'>;
 

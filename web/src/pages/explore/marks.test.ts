@@ -29,7 +29,7 @@ const titles = (servers: string[], tag: string | null = null) =>
 
 it('marks the events of all servers, each with the name of its server, and no containers that come and go', () => {
   expect(titles([]).sort()).toEqual([
-    'CPU is 97 % on db-1',
+    'db-1: CPU above 90 %',
     'db-1: Machine restarted',
     'web-1: Deployed Shop',
     'web-1: shop ran out of memory',
@@ -38,7 +38,7 @@ it('marks the events of all servers, each with the name of its server, and no co
 
 it('marks those of the servers that a chart is of, and of one server all of them', () => {
   expect(titles(['s2']).sort()).toEqual(['Deployed Shop', 'shop ended with 1', 'shop ran out of memory']);
-  expect(titles([], 'db').sort()).toEqual(['CPU is 97 % on db-1', 'db-1: Machine restarted']);
+  expect(titles([], 'db').sort()).toEqual(['db-1: CPU above 90 %', 'db-1: Machine restarted']);
 });
 
 it('has two marks of the same event of two servers', () => {

@@ -14,9 +14,6 @@ const SHARED_MS = 4_000;
 /** Ranges up to now that begin within so many seconds have the same events. */
 const GRAIN = 10;
 
-/** The messages of alerts keep the names of their servers. */
-const NO_SERVER = '\n';
-
 interface Named {
   name: string;
   tags: readonly string[];
@@ -44,7 +41,7 @@ export function readAround(query: Query, span: Span): Promise<Occurrences> {
  */
 const isRoutine = ({ kind, detail }: StoredEvent) => kind === 'container' && detail.action !== 'oom';
 
-/** The marks of the servers that a chart is of, for the account with the id `me`. Events of several servers name theirs. */
+/** The marks of the servers that a chart is of, for the account with the id `me`. Those of several servers name theirs. */
 export function marksOf(
   { alerts, events }: Occurrences,
   { servers, tag }: Pick<Query, 'servers' | 'tag'>,
@@ -64,6 +61,12 @@ export function marksOf(
   const ofEvents = events
     .filter((event) => isShown(event) && (isAlone || !isRoutine(event)))
     .flatMap((event) => marksOfStored(event, me).map((mark) => (isAlone ? mark : named(mark, event.server_id))));
-  const ofAlerts = alerts.filter(isShown).flatMap((alert) => marksOfAlert(alert, NO_SERVER));
+  const ofAlerts = alerts
+    .filter(isShown)
+    .flatMap((alert) =>
+      marksOfAlert(alert, serverOf(alert.server_id)?.name ?? m.gone()).map((mark) =>
+        isAlone ? mark : named(mark, alert.server_id),
+      ),
+    );
   return marksWithin([...ofAlerts, ...ofEvents], from, to);
 }

@@ -46,14 +46,23 @@ class Courses {
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** Of all servers together. */
   readonly all = pair();
-  /** The bytes of each server's memory, where they are known. */
-  readonly memory = new Map<string, number>();
+  #memory = new Map<string, number>();
+  #areSizesKnown = false;
+  /** The memory of each server before live values: its part of all memory depends on the sizes. */
+  #past: { id: string; columns: Columns }[] = [];
 
   constructor() {
     fleet.onReset(() => {
-      this.memory.clear();
+      this.#memory.clear();
+      this.#areSizesKnown = false;
+      this.#past = [];
       for (const course of [this.all.cpu, this.all.memory]) course.fill(meansOf([]));
     });
+  }
+
+  /** The bytes of each server's memory, where they are known; null while they are being read. */
+  get sizes(): ReadonlyMap<string, number> | null {
+    return this.#areSizesKnown || fleet.rows.length > MAX_SIZED ? this.#memory : null;
   }
 
   /** Of a server. There is one as soon as somebody asks. */
@@ -78,7 +87,8 @@ class Courses {
   async load(): Promise<Failure | null> {
     this.#read = new WeakSet();
     try {
-      const all: { cpu: Columns[]; memory: Columns[] } = { cpu: [], memory: [] };
+      const cpus: Columns[] = [];
+      this.#past = [];
       for (let offset = 0; offset < MAX_READ; offset += AT_ONCE) {
         const page = await takePage(
           api.GET('/api/v1/metrics/fleet', {
@@ -87,11 +97,12 @@ class Courses {
         );
         // Both are asked for at the same time.
         if (!fleet.isKnown) await fleet.load();
-        for (const found of page.items) this.#take(found, all);
+        for (const found of page.items) this.#take(found, cpus);
         this.#isPartial = offset + page.items.length < page.total;
         if (!this.#isPartial || page.items.length === 0) break;
       }
-      for (const kind of ['cpu', 'memory'] as const) this.all[kind].fill(meansOf(all[kind]));
+      this.all.cpu.fill(meansOf(cpus));
+      this.#fillMemory();
       return null;
     } catch (error) {
       return failureOf(error);
@@ -122,10 +133,7 @@ class Courses {
   }
 
   /** Takes the history of one server, and adds it to that of all. */
-  #take(
-    { server_id, resolution_seconds, timestamps, series }: FleetSeries,
-    all?: Record<'cpu' | 'memory', Columns[]>,
-  ): void {
+  #take({ server_id, resolution_seconds, timestamps, series }: FleetSeries, cpus?: Columns[]): void {
     const row = fleet.row(server_id);
     if (row) this.#read.add(row);
     for (const [name, kind] of [
@@ -135,7 +143,8 @@ class Courses {
       const avg = series[name]?.avg;
       if (!avg) continue;
       const columns = { resolution_seconds, timestamps, avg } satisfies Columns;
-      all?.[kind].push(columns);
+      if (kind === 'cpu') cpus?.push(columns);
+      else if (cpus) this.#past.push({ id: server_id, columns });
       if (row) this.of(row)[kind].fill(columns);
     }
   }
@@ -143,15 +152,28 @@ class Courses {
   /** Reads how large memories are: once for each server, where that is not too much. What fails is asked for the next time. */
   async size(): Promise<void> {
     const { rows } = fleet;
-    if (rows.length > MAX_SIZED || rows.every((row) => row.status === 'pending' || this.memory.has(row.id))) return;
+    if (rows.length > MAX_SIZED || rows.every((row) => row.status === 'pending' || this.#memory.has(row.id))) {
+      this.#areSizesKnown = true;
+      return;
+    }
     const query = { names: 'memory_used,memory_percent', max_points: 1, limit: AT_ONCE };
     const found = await take(api.GET('/api/v1/metrics/fleet', { params: { query } })).catch(() => []);
     for (const { server_id, series } of found) {
       const used = series.memory_used?.avg.at(-1);
       const percent = series.memory_percent?.avg.at(-1);
-      if (used && percent) this.memory.set(server_id, (used / percent) * 100);
+      if (used && percent) this.#memory.set(server_id, (used / percent) * 100);
     }
+    this.#areSizesKnown = true;
+    this.#fillMemory();
     for (const listener of this.#listeners) listener();
+  }
+
+  /** The memory of all together in the last hour, as its share of all bytes where they are known. */
+  #fillMemory(): void {
+    const { sizes } = this;
+    if (!sizes) return;
+    const known = this.#past.filter(({ id }) => sizes.size === 0 || sizes.has(id));
+    this.all.memory.fill(meansOf(known.map(({ id, columns }) => ({ ...columns, weight: sizes.get(id) }))));
   }
 
   #told(readings: Reading[]): void {

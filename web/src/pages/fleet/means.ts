@@ -1,9 +1,12 @@
 import { BIN_SECONDS, type Columns } from '../../charts/sparklineCourse';
 
+/** A course and how much it counts; without that as much as each other one. */
+type Weighted = Columns & { weight?: number | undefined };
+
 /** The mean of several courses in each minute, of those that have a value there. */
-export function meansOf(all: readonly Columns[]): Columns {
+export function meansOf(all: readonly Weighted[]): Columns {
   const sums = new Map<number, { sum: number; count: number }>();
-  for (const { resolution_seconds, timestamps, avg } of all) {
+  for (const { resolution_seconds, timestamps, avg, weight = 1 } of all) {
     const width = Math.max(1, Math.ceil(resolution_seconds / BIN_SECONDS));
     for (const [index, at] of timestamps.entries()) {
       const value = avg[index];
@@ -12,9 +15,9 @@ export function meansOf(all: readonly Columns[]): Columns {
       for (let bin = first; bin < first + width; bin += 1) {
         const found = sums.get(bin);
         if (found) {
-          found.sum += value;
-          found.count += 1;
-        } else sums.set(bin, { sum: value, count: 1 });
+          found.sum += value * weight;
+          found.count += weight;
+        } else sums.set(bin, { sum: value * weight, count: weight });
       }
     }
   }

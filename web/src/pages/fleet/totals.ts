@@ -25,8 +25,11 @@ export interface Totals {
   out: number;
 }
 
-/** `memory` has the bytes of each server's memory, where they are known. */
-export function totalsOf(rows: readonly Counted[], memory: ReadonlyMap<string, number>): Totals {
+/**
+ * `memory` has the bytes of each server's memory, where they are known; null while they are being read: the mean of percentages
+ * would be another number than their share of all bytes a moment later.
+ */
+export function totalsOf(rows: readonly Counted[], memory: ReadonlyMap<string, number> | null): Totals {
   const totals: Totals = {
     servers: rows.length,
     online: 0,
@@ -55,7 +58,7 @@ export function totalsOf(rows: readonly Counted[], memory: ReadonlyMap<string, n
     if (reading.memory_percent !== null) {
       shares += reading.memory_percent;
       known += 1;
-      const size = memory.get(id);
+      const size = memory?.get(id);
       if (size !== undefined) {
         used += (size * reading.memory_percent) / 100;
         total += size;
@@ -64,7 +67,7 @@ export function totalsOf(rows: readonly Counted[], memory: ReadonlyMap<string, n
   }
   if (cores > 0) totals.cpuPercent = busy / cores;
   if (total > 0) [totals.memoryUsed, totals.memoryTotal, totals.memoryPercent] = [used, total, (used / total) * 100];
-  else if (known > 0) totals.memoryPercent = shares / known;
+  else if (memory && known > 0) totals.memoryPercent = shares / known;
   return totals;
 }
 
@@ -102,7 +105,7 @@ export function worstOf<T extends Counted>(rows: readonly T[], count: number): B
 /** How many points a stacked course has, and how far they are apart. */
 export const POINTS = 120;
 export const POINT_MS = 5_000;
-/** A course of fewer points is not stretched to the width. */
+/** A course of fewer points would be a block that grows: it is not shown. */
 const LEAST_POINTS = 12;
 
 /** Two numbers over the last ten minutes: what came in, and what went out on top of it. */
@@ -128,10 +131,15 @@ export class Stack {
     this.#points = [];
   }
 
-  /** Areas on an image of POINTS - 1 by 100, and what stands at its top. A stretch in which nothing came is left out. */
-  paths(now: number): { in: string; out: string; most: number } {
+  /**
+   * Areas on an image of POINTS - 1 by 100, and what stands at its top. A stretch in which nothing came is left out. Null until
+   * a minute is known.
+   */
+  paths(now: number): { in: string; out: string; most: number } | null {
     const most = Math.max(1, ...this.#points.map((point) => point.in + point.out));
     const present = Math.floor(now / POINT_MS);
+    const known = present - (this.#points[0]?.at ?? present);
+    if (known < LEAST_POINTS) return null;
     const stretches: { at: number; in: number; out: number }[][] = [];
     let before = -Infinity;
     for (const point of this.#points) {
@@ -139,8 +147,8 @@ export class Stack {
       stretches.at(-1)?.push(point);
       before = point.at;
     }
-    // What is known fills the width, once it is a minute.
-    const width = Math.max(LEAST_POINTS, Math.min(POINTS - 1, present - (this.#points[0]?.at ?? present)));
+    // What is known fills the width.
+    const width = Math.min(POINTS - 1, known);
     const x = (at: number) => Number((POINTS - 1 - ((present - at) * (POINTS - 1)) / width).toFixed(1));
     const y = (value: number) => Number((100 - (value / most) * 96).toFixed(1));
     const area = (upper: (point: { in: number; out: number }) => number, lower: typeof upper) =>

@@ -1,7 +1,8 @@
 // The rows of the heat map as they are read: those in sight first, a few at a time, the others when they are wanted.
 import { api, take } from '../../api/client';
 import { failureOf, type Failure } from '../../api/failure';
-import { heatRow, type HeatRow } from './grid';
+import type { Span } from '../../charts/ranges';
+import { bucketAt, heatRow, type HeatRow } from './grid';
 
 /** Servers of one request: their ids must fit into an address. */
 const AT_ONCE = 40;
@@ -27,6 +28,7 @@ export class Heat {
   newest = $state<number | null>(null);
   /** The seconds of a bucket; null until the first answer. */
   width = $state<number | null>(null);
+  #start = 0;
   #rows = new Map<string, HeatRow>();
   /** What was asked of each row, so that an older one is known as such. */
   #askedOf = new Map<string, HeatQuery>();
@@ -41,6 +43,12 @@ export class Heat {
   /** The row of a server; it may be one of the query before until there is a newer one. */
   row(id: string): HeatRow | undefined {
     return this.#rows.get(id);
+  }
+
+  /** The cell of a time; a minute until there are cells. */
+  cellAt(at: number): Span {
+    void this.version;
+    return bucketAt(this.width === null ? { start: 0, width: 60 } : { start: this.#start, width: this.width }, at);
   }
 
   /** Asks something else. Rows of another metric are of no use; those of another time are shown until newer ones come. */
@@ -126,6 +134,7 @@ export class Heat {
         if (last >= 0) this.#newest = Math.max(this.#newest, start + (last + 0.5) * width);
       }
       this.newest = Number.isFinite(this.#newest) ? this.#newest : null;
+      this.#start = heat.start;
       this.width = heat.bucket_seconds;
       this.known = this.#askedOf.size;
       this.version += 1;

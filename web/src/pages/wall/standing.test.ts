@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import type { Alert } from '../../api/types';
 import { rank, reason, standing } from './standing';
 
-function alert(severity: Alert['severity'], message = ''): Alert {
-  return { severity, message } as Alert;
+function alert(severity: Alert['severity']): Alert {
+  return { severity, metric_type: 'cpu', comparison: 'gt', threshold_value: 90, peak_value: 99 } as Alert;
 }
 
 test('a server stands as its worst does', () => {
@@ -19,7 +19,7 @@ test('a server stands as its worst does', () => {
 test('a server that has not come back to a service that has just started is in no trouble', () => {
   expect(standing('offline', true, [alert('critical')], true)).toBe('returning');
   expect(rank('returning')).toBeNull();
-  expect(reason('returning', [])).toBe('Reconnecting');
+  expect(reason('returning', [], 0)).toBe('Reconnecting');
 });
 
 test('who is away comes before who is in trouble, and who is fine or never came is not listed', () => {
@@ -28,9 +28,9 @@ test('who is away comes before who is in trouble, and who is fine or never came 
 });
 
 test('one alert says itself why; several are counted', () => {
-  const one = alert('critical', 'CPU is 99 %');
+  const one = alert('critical');
 
-  expect(reason('critical', [one, alert('warning')])).toBe('CPU is 99 %');
-  expect(reason('critical', [one, one])).toBe('2 critical alerts');
-  expect(reason('offline', [one])).toBe('Offline');
+  expect(reason('critical', [one, alert('warning')], 0)).toBe('CPU above 90 % (peak 99 %)');
+  expect(reason('critical', [one, one], 0)).toBe('2 critical alerts');
+  expect(reason('offline', [one], 0)).toBe('Offline');
 });

@@ -1,7 +1,7 @@
 // How a server stands, in one word: what a wall shows from afar.
 import * as m from '#messages/wall';
 import type { Alert, ServerStatus } from '../../api/types';
-import { messageOf } from '../../lib/message';
+import { sentenceOf } from '../alerts/sentence';
 
 export type Standing = 'offline' | 'critical' | 'silent' | 'warning' | 'pending' | 'returning' | 'fine';
 
@@ -29,8 +29,8 @@ export function rank(standing: Standing): number | null {
   return place < 0 ? null : place;
 }
 
-/** Why it needs a look. */
-export function reason(standing: Standing, alerts: readonly Alert[]): string {
+/** Why it needs a look, at `now` in milliseconds. */
+export function reason(standing: Standing, alerts: readonly Alert[], now: number): string {
   switch (standing) {
     case 'offline':
       return m.offline();
@@ -40,7 +40,7 @@ export function reason(standing: Standing, alerts: readonly Alert[]): string {
     case 'warning': {
       const same = alerts.filter((alert) => alert.severity === standing);
       const [only] = same;
-      if (only && same.length === 1) return messageOf(only);
+      if (only && same.length === 1) return sentenceOf(only, now);
       return (standing === 'critical' ? m.criticalAlerts : m.warningAlerts)({ count: same.length });
     }
     case 'pending':

@@ -56,9 +56,9 @@ it('alerts are marked when they are raised and when they end', () => {
 });
 
 it('alerts do not repeat whose page it is', () => {
-  const told = alert({ message: 'cpu is 90 % on db, over 80 % (top: postgres 63 %)' });
+  const told = alert({ metric_type: 'schedule', message: 'schedule nightly on db failed' });
 
-  expect(marksOfAlert(told, 'db')[0]?.title).toBe('CPU is 90 %, over 80 %');
+  expect(marksOfAlert(told, 'db')[0]?.title).toBe('Schedule nightly failed');
 });
 
 it('a command is marked once, when it was started', () => {

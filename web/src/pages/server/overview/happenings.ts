@@ -4,7 +4,7 @@ import type { Alert, AuditEntry, StoredEvent } from '../../../api/types';
 import type { Tone } from '../../../charts/colours';
 import type { Mark } from '../../../charts/marks';
 import { shortId } from '../../../lib/format';
-import { messageOf } from '../../../lib/message';
+import { titleOf } from '../../alerts/sentence';
 import { SEVERITIES, severityTone } from '../../alerts/severity';
 import type { ServerEvent } from '../view.svelte';
 
@@ -12,10 +12,8 @@ const seconds = (time: string) => Date.parse(time) / 1000;
 
 /** When an alert was raised, and when it ended. */
 export function marksOfAlert(alert: Alert, server: string): Mark[] {
-  // Whose page it is needs no saying, and what ran then stands beside the charts.
-  const message = messageOf(alert)
-    .replace(' on ' + server, '')
-    .replace(/ \(top: .*\)$/, '');
+  // Whose page it is needs no saying.
+  const message = titleOf(alert).replace(' on ' + server, '');
   const href = `/alerts/${alert.id}`;
   const marks: Mark[] = [
     {
