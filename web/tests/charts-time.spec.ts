@@ -367,6 +367,24 @@ test('a pinned time does not lie over the range', async ({ page, control }) => {
   }
 });
 
+test('charts stand still when somebody zooms', async ({ page, control }) => {
+  await enter(page, control.account, `/servers/${control.server.id}`);
+  await expect(chart(page, t.overview.cpu()).locator('canvas')).toBeVisible();
+  const top = () => chart(page, t.overview.cpu()).evaluate((figure) => figure.getBoundingClientRect().top + scrollY);
+
+  for (const width of [1440, 1280, 1024, 768, 390]) {
+    await page.setViewportSize({ width, height: 900 });
+    const before = await top();
+    await page.getByRole('button', { name: t.overview.zoomIn() }).click();
+    await expect(page.locator('p.told')).toContainText(t.like(t.overview.range({ from: '{}', to: '{}' })));
+    expect(await top(), `${width} px`).toBe(before);
+
+    await page.getByRole('button', { name: t.overview.back(), exact: true }).click();
+    await expect(page.getByRole('button', { name: t.overview.back(), exact: true })).toBeHidden();
+    expect(await top(), `back at ${width} px`).toBe(before);
+  }
+});
+
 test('the list of processes does not say "now" of an earlier one', async ({ signedIn: page, account, site }) => {
   const held: (() => void)[] = [];
   let isHeld = false;

@@ -53,6 +53,27 @@ test('what happened is there for those who come later', async ({ signedIn: page,
   ).toHaveCount(1);
 });
 
+test('the page of a server that is offline leads to the hour before', async ({ signedIn: page, account, site }) => {
+  const server = await site.server(account, 'lost');
+  const agent = await site.agent(account, server);
+  await agent.end();
+  await page.goto(`/servers/${server.id}?range=5m`);
+  const show = page.getByRole('button', { name: t.overview.hourBefore() });
+
+  await show.click();
+
+  await expect(page).toHaveURL(/from=.*to=/);
+  await expect(show).toBeHidden();
+  await page.getByRole('button', { name: t.overview.back(), exact: true }).click();
+  await expect(show).toBeVisible();
+
+  // Where nothing was measured there is no resolution.
+  await page.goto(`/servers/${server.id}?from=2026-01-05T03:00:00Z&to=2026-01-05T03:20:00Z`);
+  await expect(chart(page, t.overview.cpu())).toContainText(t.charts.nothingMeasured());
+  await expect(page.locator('p.told')).not.toContainText(t.like(t.charts.resolution({ duration: '{}' })));
+  await expect(page.locator('p.told')).not.toContainText(t.like(t.charts.average({ duration: '{}' })));
+});
+
 test('the cursor is the same time in all charts, by keys too', async ({ page, control }) => {
   await enter(page, control.account, `/servers/${control.server.id}`);
   const cpu = chart(page, t.overview.cpu()).getByRole('slider');

@@ -110,6 +110,50 @@ test('no value is cut and nothing overflows, at any width', async ({ page, accou
   }
 });
 
+test('a phone shows the shares of a server and its status as a mark, and tags stand whole or not at all', async ({
+  page,
+  account,
+  site,
+}) => {
+  const tags = ['production', 'web', 'eu-central', 'on-call', 'payments', 'customer-facing', 'first-line', 'reviewed'];
+  const [here, gone] = [await site.server(account, 'alpha', tags), await site.server(account, 'omega')];
+  await site.agent(account, here);
+  const agent = await site.agent(account, gone);
+  await agent.end();
+  await page.setViewportSize({ width: 390, height: 844 });
+  await enter(page, account, '/?view=table');
+
+  const heads = grid(page).getByRole('columnheader');
+  await expect(heads).toContainText([t.fleet.name(), t.fleet.cpu(), t.fleet.memory(), t.fleet.diskShort()]);
+  await expect(heads).toHaveCount(4);
+  const named = (name: RegExp) => grid(page).getByRole('rowheader', { name });
+  await expect(named(new RegExp(`^${t.status.online()}.*alpha`))).toBeVisible();
+  await expect(named(new RegExp(`^${t.status.offline()}.*omega`))).toBeVisible();
+  const bordered = (name: RegExp) =>
+    named(name)
+      .locator('.dot')
+      .evaluate((mark) => getComputedStyle(mark).borderTopWidth);
+  // Told apart by their forms, too.
+  expect(await bordered(/omega/)).not.toBe(await bordered(/alpha/));
+
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await expect(grid(page).getByRole('gridcell', { name: t.status.online() })).toBeVisible();
+  await expect(named(/alpha/)).not.toContainText('production');
+
+  await page.setViewportSize({ width: 1728, height: 900 });
+  await expect(named(/alpha/)).toContainText('production');
+  const inSight = await named(/alpha/)
+    .locator('.tags')
+    .evaluate((box) => {
+      const { bottom, right } = box.getBoundingClientRect();
+      const shown = [...box.children].filter((tag) => tag.getBoundingClientRect().top < bottom);
+      return shown.map((tag) => ({ tag: tag.textContent, isWhole: tag.getBoundingClientRect().right <= right + 0.5 }));
+    });
+  expect(inSight.length).toBeGreaterThan(0);
+  expect(inSight.length).toBeLessThan(tags.length);
+  expect(inSight.every(({ isWhole }) => isWhole)).toBe(true);
+});
+
 test('a long table builds few rows, and every row is a few keys away', async ({ page, account, site }) => {
   test.slow();
   await add(site, account, 150);

@@ -50,6 +50,7 @@ test('a dialog takes the focus, keeps it, and gives it back', async ({ signedIn:
   await page.keyboard.press('Enter');
   const dialog = page.getByRole('dialog', { name: t.keys.create() });
   await expect(dialog).toBeVisible();
+  await expect(dialog.getByLabel(t.keys.name())).toBeFocused();
 
   const isInside = () => dialog.evaluate((element) => element.contains(document.activeElement));
   for (let press = 0; press < 8; press += 1) {

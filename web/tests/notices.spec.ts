@@ -22,7 +22,7 @@ async function begin(page: Page, site: Site, account: Account, path = '/account'
   await site.agent(account, server);
   await cross(site, account, server, 0.001, 'info');
   await enter(page, account, path);
-  await expect(navigation(page).getByLabel(t.app.active({ count: 1 }))).toBeVisible();
+  await expect(navigation(page).getByLabel(t.app.unacknowledged({ count: 1 }))).toBeVisible();
   return server;
 }
 
@@ -140,7 +140,7 @@ test('the browser announces alerts where somebody allowed it, while they look el
   await expect(page.getByText(t.notices.on())).toBeVisible();
   await expect.poll(told).toEqual([`test: ${t.notices.testTitle()}`]);
   await page.goto('/run');
-  await expect(navigation(page).getByLabel(t.app.active({ count: 1 }))).toBeVisible();
+  await expect(navigation(page).getByLabel(t.app.unacknowledged({ count: 1 }))).toBeVisible();
   await cross(site, account, server, 0.01);
   await expect.poll(async () => (await told()).length).toBe(1);
   expect((await told())[0]).toMatch(/^[\w-]{36}: noisy: Memory above/);

@@ -25,6 +25,7 @@ test('a command runs on many servers at once, with what it came to on each', asy
     .getByRole('textbox', { name: t.run.command() })
     .fill('echo "pid $PPID"; mkdir ' + site.directory + '/only-once');
   await page.getByRole('button', { name: t.run.runOn({ count: 2 }) }).click();
+  await expect(page.getByRole('dialog')).toContainText(t.run.runsWhere({ servers: 'alpha and beta' }));
   await page
     .getByRole('dialog')
     .getByRole('button', { name: t.run.runOn({ count: 2 }) })
@@ -47,6 +48,35 @@ test('a command runs on many servers at once, with what it came to on each', asy
   await expect(page).toHaveURL(address);
   await page.getByRole('button', { name: t.run.byOutput() }).click();
   await expect(page.getByText('File exists')).toBeVisible();
+});
+
+test('a tag leads to its servers at the top, and tags beyond ten are shown whole when asked for', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  for (let index = 10; index < 16; index += 1) await site.server(account, `first-${index}`, [`tag-${index}`]);
+  for (let index = 20; index < 26; index += 1) await site.server(account, `other-${index}`, [`tag-${index}`]);
+  const [one, two] = [await site.server(account, 'early'), await site.server(account, 'late', ['tag-25'])];
+  for (const server of [one, two]) await site.agent(account, server, '--commands', 'on');
+  await page.goto('/run');
+  const servers = page.getByRole('region', { name: t.run.serversTitle() });
+  const tags = servers.getByRole('group', { name: t.run.byTag() });
+  const names = servers.getByRole('group', { name: t.run.list() }).getByRole('checkbox');
+  await expect(names).toHaveCount(2);
+  await expect(names.first()).toHaveAccessibleName(/early/);
+  await expect(tags.getByRole('button')).toHaveCount(11);
+
+  await tags.getByRole('button', { name: t.run.moreTags({ count: 2 }) }).click();
+  await tags.getByRole('button', { name: 'tag-25' }).click();
+  await tags.getByRole('button', { name: t.run.fewerTags() }).click();
+
+  await expect(names.first()).toHaveAccessibleName(/late/);
+  await expect(names.first()).toBeChecked();
+  await expect(tags.getByRole('button', { name: 'tag-25' })).toBeVisible();
+  await expect(tags.getByRole('button', { name: t.run.moreTags({ count: 1 }) })).toBeVisible();
+  const scrolls = await tags.evaluate((element) => element.scrollHeight > element.clientHeight + 1);
+  expect(scrolls).toBe(false);
 });
 
 test('a server that goes while it is picked is left out, and runs with the others when it is back', async ({

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   chosen,
+  hourBefore,
   isSame,
   keyOf,
   momentOf,
@@ -104,6 +105,11 @@ describe('ranges', () => {
 
   it('are never shorter than can be seen', () => {
     expect(chosen(NOW - 51, NOW - 50, NOW)).toEqual({ kind: 'fixed', from: NOW - 56, to: NOW - 46 });
+  });
+
+  it('are the hour before an end, with what came after it as far as that is past', () => {
+    expect(hourBefore(NOW - 9_000.4, NOW)).toEqual({ kind: 'fixed', from: NOW - 12_301, to: NOW - 8_701 });
+    expect(hourBefore(NOW - 60, NOW)).toEqual({ kind: 'fixed', from: NOW - 3_360, to: NOW });
   });
 
   it('are the same whatever object they are', () => {

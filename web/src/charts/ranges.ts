@@ -118,13 +118,18 @@ export function chosen(from: number, to: number, now: number): Range {
   return within({ from: middle - length / 2, to: middle + length / 2 }, now);
 }
 
+/** The hour in which something ended at a time, with a little of what came after it. */
+export function hourBefore(end: number, now: number): Range & { kind: 'fixed' } {
+  return fixed({ from: end - 55 * MINUTE, to: Math.min(end + 5 * MINUTE, now) });
+}
+
 function within(span: Span, now: number): Range {
   const over = Math.max(0, span.to - now);
   return fixed({ from: span.from - over, to: span.to - over });
 }
 
 /** Addresses know whole seconds. */
-function fixed(span: Span): Range {
+function fixed(span: Span): Range & { kind: 'fixed' } {
   const from = Math.floor(span.from);
   // The length does not change by being moved.
   return { kind: 'fixed', from, to: from + Math.max(1, Math.round(span.to - span.from)) };

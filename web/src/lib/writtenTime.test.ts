@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { clockText, momentText, moved, partAt, readClock, readMoment } from './writtenTime';
+import { clockText, momentText, moved, partAt, readClock, readDay, readMoment } from './writtenTime';
 
 const always = () => true;
 
@@ -51,4 +51,15 @@ test('arrows change the part at the caret', () => {
   expect(moved('2024-02-29T03:00:00', 'year', 1)).toBe('2025-02-28T03:00:00');
   expect(moved('2026-12-31T23:59:00', 'minute', 1)).toBe('2027-01-01T00:00:00');
   expect(moved('no time', 'day', 1)).toBe('no time');
+});
+
+test.each([
+  ['2026-11-21', { local: '2026-11-21' }],
+  [' 2026-1-2 ', { local: '2026-01-02' }],
+  ['2026-11-21 03:00', { fault: 'form' }],
+  ['11/21/2026', { fault: 'form' }],
+  ['2026-02-30', { fault: 'missing' }],
+  ['2026-13-01', { fault: 'missing' }],
+])('%s as a day', (text, read) => {
+  expect(readDay(text)).toEqual(read);
 });

@@ -17,6 +17,15 @@ function hourOf(hour: number, half: string | undefined): number | null {
   return (hour % 12) + (half.toLowerCase() === 'p' ? 12 : 0);
 }
 
+/** A day alone: `2026-11-21`. */
+export function readDay(text: string): ReadTime {
+  const [day, year, month, date] = DAY.exec(text.trim()) ?? [];
+  if (day === undefined || day !== text.trim()) return { fault: 'form' };
+  const local = `${year}-${two(Number(month))}-${two(Number(date))}`;
+  const at = new Date(`${local}T00:00:00Z`);
+  return !Number.isNaN(at.getTime()) && at.toISOString().startsWith(local) ? { local } : { fault: 'missing' };
+}
+
 /** The time of a day: `22:00` for `22:00`, `10:00 PM`, `10:00pm`. */
 export function readClock(text: string): ReadTime {
   const [, hours, minutes, seconds = '0', half] = CLOCK.exec(text.trim()) ?? [];

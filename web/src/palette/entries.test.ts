@@ -52,6 +52,18 @@ test('a server comes before pages that fit less', () => {
   expect(offered('web')).toContain('tags: Servers tagged web');
 });
 
+test('of what is said of a tag, only the tag is marked, though the other words find it', () => {
+  const marked = (typed: string) =>
+    offer(typed, [server('nas', ['backup'])], null, means)
+      .groups.flatMap(({ entries }) => entries)
+      .filter(({ group }) => group === 'tags')
+      .map(({ text, at }) => at.map((index) => text[index]).join(''));
+
+  expect(marked('d b')).toEqual(['b']);
+  expect(marked('back')).toEqual(['back']);
+  expect(marked('tagged back')).toEqual(['back']);
+});
+
 test('a sentence comes before names, and means the servers and tags that fit', () => {
   expect(offered('silence db-2 for 2 h')[0]).toBe('actions: Silence db-2 for 2 hours');
   expect(offered('silence tag db 30m').slice(0, 1)).toEqual(['actions: Silence tag db for 30 minutes']);

@@ -24,6 +24,8 @@ export interface Entry {
   group: Group;
   icon: IconName;
   text: string;
+  /** The part of the text that somebody looks for, where the rest stands in each of its kind. */
+  name?: string;
   /** Said beside the text. */
   note?: string;
   /** What finds it besides its text. */
@@ -174,6 +176,7 @@ function tagEntries(servers: readonly Server[]): Entry[] {
     group: 'tags',
     icon: 'tag',
     text: m.tagged({ tag }),
+    name: tag,
     note: m.taggedCount({ count }),
     beside: [tag],
     href: `/?tags=${encodeURIComponent(written([tag]) ?? '')}`,
@@ -228,11 +231,20 @@ function doneEntries(asked: Asked, servers: readonly Server[], here: Server | nu
     .map(({ target, score }) => ({ ...done(asked, target), score, at: [] }));
 }
 
+/** Of words around a name nothing is marked, though they find it. */
+function markedIn(name: string, text: string, typed: string): number[] {
+  const begin = text.lastIndexOf(name);
+  const found = fit(typed, name, [text]);
+  return found?.at.map((index) => begin + index) ?? [];
+}
+
 function matching(typed: string, entries: readonly Entry[]): Found[] {
   return entries
     .flatMap((entry) => {
       const fits = fit(typed, entry.text, entry.beside);
-      return fits ? [{ ...entry, ...fits }] : [];
+      if (!fits) return [];
+      const at = entry.name === undefined ? fits.at : markedIn(entry.name, entry.text, typed);
+      return [{ ...entry, ...fits, at }];
     })
     .sort((a, b) => b.score - a.score);
 }

@@ -12,6 +12,7 @@ export const icons = {
   cpu: 'M6 6h12v12H6zM10 10h4v4h-4zM9 2v4m6-4v4M9 18v4m6-4v4M2 9h4m-4 6h4M18 9h4m-4 6h4',
   dots: 'M12 5h.01M12 12h.01M12 19h.01',
   down: 'm6 9 6 6 6-6',
+  download: 'M12 4v11m-5-5 5 5 5-5M5 20h14',
   external: 'M14 4h6v6M20 4l-9 9M18 14v5a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1V7a1 1 0 0 1 1-1h5',
   filter: 'M3 5h18l-7 8.5V20l-4-2v-4.5L3 5Z',
   grid: 'M4 4h7v7H4zM13 4h7v7h-7zM4 13h7v7H4zM13 13h7v7h-7z',

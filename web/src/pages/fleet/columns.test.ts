@@ -18,8 +18,24 @@ describe('the columns that are shown', () => {
   });
 
   test('are those that say most where there is little room', () => {
-    expect(keysAt(344)).toEqual(['name', 'status', 'cpu']);
+    expect(keysAt(292)).toEqual(['name', 'cpu', 'memory']);
+    expect(keysAt(330)).toEqual(['name', 'cpu', 'memory', 'disk']);
     expect(keysAt(762)).toEqual(expect.arrayContaining(['name', 'status', 'beats', 'cpu', 'memory', 'disk']));
+  });
+
+  test('have the status before the name on a phone, for who chose it', () => {
+    expect(fitting(usualColumns, 362)[0]?.hasStatus).toBe(true);
+    expect(fitting(usualColumns, 1162)[0]?.hasStatus).toBe(false);
+    expect(fitting(['name', 'cpu'], 362)[0]?.hasStatus).toBe(false);
+  });
+
+  test('leave room for tags beside the name, or have none', () => {
+    const isRoomy = (width: number, chosen = usualColumns) => fitting(chosen, width)[0]?.hasTags;
+
+    expect(isRoomy(1180)).toBe(false);
+    expect(isRoomy(1391)).toBe(false);
+    expect(isRoomy(1392)).toBe(true);
+    expect(isRoomy(1600, ['name', 'tags'])).toBe(false);
   });
 
   test('are none that nobody chose', () => {

@@ -35,7 +35,18 @@ export interface Column {
   sort?: SortKey;
   /** Its values stand on the right. */
   isNumber?: boolean;
+  /** The status is a mark before the name. */
+  hasStatus?: boolean;
+  /** Tags stand beside the name: where they have no column, and the name gets enough of what the others leave. */
+  hasTags?: boolean;
 }
+
+/** A table below this width, in pixels, is that of a phone. */
+export const PHONE = 520;
+/** What it gives a name with its mark, and a share of a whole. */
+const PHONE_WIDTHS: Partial<Record<ColumnKey, number>> = { name: 100, cpu: 76, memory: 76, disk: 76 };
+/** Beside a name that has less room, tags would be fragments. */
+const ROOM_OF_TAGS = 260;
 
 /** As they stand, from left to right. */
 const columns: Record<ColumnKey, Omit<Column, 'key'>> = {
@@ -101,20 +112,30 @@ const rank: readonly ColumnKey[] = [
   'os',
 ];
 
-/** Those of the chosen columns that fit into a width, as they stand. Nothing ever has to be scrolled sideways. */
+/**
+ * Those of the chosen columns that fit into a width, as they stand. Nothing ever has to be scrolled sideways. On a phone the
+ * numbers are worth more than the word of the status: that is a mark before the name.
+ */
 export function fitting(chosen: readonly ColumnKey[], width: number): Column[] {
-  // On a phone the name makes room for two numbers beside it.
-  const nameWidth = width < 480 ? 116 : columns.name.width;
-  let left = width - nameWidth;
+  const isPhone = width < PHONE;
+  const needs = (key: ColumnKey) => (isPhone && PHONE_WIDTHS[key]) || columns[key].width;
   const found = new Set<ColumnKey>(['name']);
+  let left = width - needs('name');
   for (const key of rank) {
-    if (found.has(key) || !chosen.includes(key) || columns[key].width > left) continue;
+    if (found.has(key) || !chosen.includes(key) || needs(key) > left || (isPhone && key === 'status')) continue;
     found.add(key);
-    left -= columns[key].width;
+    left -= needs(key);
   }
-  return columnKeys
+  const shown = columnKeys
     .filter((key) => found.has(key))
-    .map((key) => ({ key, ...columns[key], ...(key === 'name' ? { width: nameWidth } : {}) }));
+    .map((key): Column => ({ key, ...columns[key], width: needs(key) }));
+  const [name, ...others] = shown;
+  if (name) {
+    name.hasStatus = isPhone && chosen.includes('status');
+    name.hasTags =
+      !found.has('tags') && others.reduce((room, one) => room - (one.most ?? one.width), width) >= ROOM_OF_TAGS;
+  }
+  return shown;
 }
 
 /** The tracks of a grid of columns. */

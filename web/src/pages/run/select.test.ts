@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Server, ServerStatus } from '../../api/types';
-import { choices, found, tagsOf, toggled } from './select';
+import { choices, found, ledBy, named, tagsOf, toggled } from './select';
 
 function entry(
   name: string,
@@ -52,6 +52,18 @@ describe('what can be picked', () => {
       { tag: 'eu', ids: ['web-10'], all: 2 },
       { tag: 'web', ids: ['web-2', 'web-10'], all: 3 },
     ]);
+  });
+
+  it('puts those first that lead, each part in its order', () => {
+    const names = ledBy(all, new Set(['new', 'web-10'])).map((choice) => choice.name);
+    expect(names).toEqual(['web-10', 'new', 'web-2', 'closed', 'db', 'shared']);
+  });
+
+  it('names eight servers, and how many more there are', () => {
+    const names = [...'abcdefghij'];
+    expect(named(names.slice(0, 2))).toBe('a and b');
+    expect(named(names.slice(0, 8))).toBe('a, b, c, d, e, f, g, and h');
+    expect(named(names)).toBe('a, b, c, d, e, f, g, h, and 2 more');
   });
 
   it('adds what is missing, and takes away what was picked whole', () => {

@@ -1,5 +1,7 @@
+import * as m from '#messages/run';
 import type { Server, ServerStatus } from '../../api/types';
 import { refusal } from '../../lib/access';
+import { list } from '../../lib/format';
 import { unable, type Unable } from '../server/commands/unable';
 
 /** A server that may be picked; or why it cannot be. */
@@ -28,6 +30,20 @@ export function choices(servers: { server: Server; status: ServerStatus }[]): Ch
       (a, b) =>
         Number(a.why !== null) - Number(b.why !== null) || a.name.localeCompare(b.name, 'en', { numeric: true }),
     );
+}
+
+/** More are not read in a question. */
+const MOST_NAMED = 8;
+
+/** `alpha, beta and 4 more`: where something runs. */
+export function named(names: readonly string[]): string {
+  const others = names.length - MOST_NAMED;
+  return list(others > 0 ? [...names.slice(0, MOST_NAMED), m.others({ count: others })] : [...names]);
+}
+
+/** With these first, each part as it was. */
+export function ledBy(all: readonly Choice[], first: ReadonlySet<string>): Choice[] {
+  return [...all.filter(({ id }) => first.has(id)), ...all.filter(({ id }) => !first.has(id))];
 }
 
 /** Those whose name, host or tags have every word. */

@@ -31,6 +31,7 @@ describe('what is entered', () => {
     expect(dayAfter(now, 90)).toBe('2027-02-24');
     expect(endOfDay('2026-12-01', Infinity)).toBe(new Date('2026-12-01T23:59:59').toISOString());
     expect(endOfDay('2026-12-01', now)).toBe(new Date(now).toISOString());
+    expect(endOfDay('1 December', now)).toBeNull();
   });
 });
 

@@ -1,6 +1,7 @@
 // Tokens for programs: what one is for, and what is entered to make one. Pure.
 import * as m from '#messages/tokens';
 import type { ProgramToken, ProgramTokenIn } from '../../../api/types';
+import { fromLocal, toLocal } from '../../../lib/localtime';
 import { list } from '../../../lib/format';
 import template from './prometheus.yaml?raw';
 
@@ -22,17 +23,17 @@ export function networksOf(text: string): string[] {
   return [...new Set(text.split(/[\s,;]+/).filter(Boolean))];
 }
 
-/** The day so many days from a time, where the person sits: what a field of dates takes. */
+const DAY_MS = 86_400_000;
+
+/** The day so many days from a time, by the reader's clock. */
 export function dayAfter(now: number, days: number): string {
-  const day = new Date(now);
-  day.setDate(day.getDate() + days);
-  const two = (value: number) => String(value).padStart(2, '0');
-  return `${day.getFullYear()}-${two(day.getMonth() + 1)}-${two(day.getDate())}`;
+  return toLocal(now + days * DAY_MS).slice(0, 10);
 }
 
-/** The end of a day; of the last one that the service takes, a minute before its limit. */
-export function endOfDay(day: string, latest: number): string {
-  return new Date(Math.min(Date.parse(`${day}T23:59:59`), latest)).toISOString();
+/** The end of a day by the reader's clock, and not after `latest`, the last time that the service takes; null of no day. */
+export function endOfDay(day: string, latest: number): string | null {
+  const end = fromLocal(`${day}T23:59:59`);
+  return end && new Date(Math.min(Date.parse(end), latest)).toISOString();
 }
 
 /** What Prometheus is configured with: its file, with the token in it. */

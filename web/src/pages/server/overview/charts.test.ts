@@ -30,6 +30,17 @@ it('shows the busiest interface first, and the one that was chosen', () => {
   expect(chart(given, 'network', { ...plain, interface: 'gone' })?.chosen).toBe('eth0');
 });
 
+it('has lines without values where no interface was measured, so that the chart is hatched', () => {
+  const network = chart(table({ cpu_percent: [5, 5] }), 'network');
+
+  expect(network?.chosen).toBeNull();
+  expect(network?.lines.map((line) => [line.label, line.column.avg])).toEqual([
+    ['in', [null, null]],
+    ['out', [null, null]],
+  ]);
+  expect(chart(table({}), 'network')?.lines).toEqual([]);
+});
+
 it('shows core by core when that was chosen and there are any', () => {
   const given = table({ cpu_percent: [5, 5], 'cpu_core:0': [5, 5] });
 

@@ -40,6 +40,19 @@ function line(table: Table, name: string, place: number, more: Partial<Line> = {
   return column ? [{ name, label, colour: seriesColour(place), column, ...more }] : [];
 }
 
+/** Lines without values, where others have some: the chart is hatched like its neighbours. */
+function unmeasured(table: Table, bases: readonly string[]): Line[] {
+  if (table.columns.size === 0) return [];
+  const nothing = table.times.map(() => null);
+  const column = { avg: nothing, min: nothing, max: nothing };
+  return bases.map((base, place) => ({
+    name: base,
+    label: labelOf(base) ?? base,
+    colour: seriesColour(place),
+    column,
+  }));
+}
+
 /** Everything that a kind is of: `of(table, 'network_in')` → `['eth0', 'lo']`. */
 export function allOf(table: Table, base: string): string[] {
   const found: string[] = [];
@@ -131,7 +144,7 @@ function pair(
   const chosen = wanted !== null && choices.includes(wanted) ? wanted : busiest(table, choices, of.bases);
   const lines =
     chosen === null
-      ? []
+      ? unmeasured(table, of.bases)
       : [
           ...line(table, `${first}:${chosen}`, 0, { hasBand: true }),
           ...line(table, `${second}:${chosen}`, 1, { hasBand: true }),
