@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Page } from '@playwright/test';
+import { startFans } from './support/fans.ts';
 import type { Account, Site } from './support/site.ts';
 import { enter, expect, expectAccessible, expectFits, navigation, test } from './support/test.ts';
 import * as t from './support/texts.ts';
@@ -104,13 +105,14 @@ test('a chart says what its points are, and draws their peaks where somebody wan
   account,
   site,
 }) => {
-  const server = await site.server(account);
-  await site.agent(account, server);
+  // A line that rises each second: its points are averages of different values.
+  await startFans(await page.context().newPage(), (await site.server(account)).key);
+  await page.bringToFront();
   await site.until(async () => {
-    const path = '/metrics/fleet/series?names=cpu_percent';
+    const path = '/metrics/fleet/series?names=queue_length';
     return (await site.call<{ lines: unknown[] }>('GET', path, account.token)).lines.length === 1;
   }, 'it has been measured');
-  await page.goto('/explore?s=cpu_percent&range=1h');
+  await page.goto('/explore?s=queue_length&range=1h');
   const chart = page.getByRole('figure').first();
   await expect(chart).toContainText(t.like(t.charts.average({ duration: '{}' })), { timeout: 30_000 });
 

@@ -41,5 +41,5 @@ test('what else an agent measures is found, drawn by its targets and watched', a
   await expect(page.getByRole('row').filter({ hasText: 'fan_speed < 800' })).toBeVisible();
 
   await page.goto('/alerts');
-  await expect(page.getByText('fan_speed of case is 620 rpm on fans, under 800 rpm')).toBeVisible();
+  await expect(page.getByText('fan_speed of case below 800 rpm (lowest 620 rpm)')).toBeVisible();
 });

@@ -1,7 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Page } from '@playwright/test';
+import type { Page, Route } from '@playwright/test';
 import type { Site } from './site.ts';
 
 /** A slow machine must have opened the page before that: what is waited for is the end of it. */
@@ -36,19 +36,26 @@ interface Times {
   expires: number;
 }
 
+const REFRESH = '**/api/v1/auth/refresh';
+
+/** How each page's fleeting tokens end. */
+const fleeting = new WeakMap<Page, () => Promise<void>>();
+
 /** What the service gives whenever it is asked for a token, with other times in it; `once`: the next time alone. */
-async function give(page: Page, site: Site, times: Times, once: boolean): Promise<{ expiresAt: number }> {
-  const given = { expiresAt: Infinity };
-  await page.route(
-    '**/api/v1/auth/refresh',
-    async (route) => {
-      const response = await route.fetch();
-      const pair = (await response.json()) as { access_token: string };
-      given.expiresAt = Date.now() + times.expires * 1000;
-      await route.fulfill({ response, json: { ...pair, access_token: retimed(pair.access_token, site.data, times) } });
-    },
-    once ? { times: 1 } : {},
-  );
+async function give(
+  page: Page,
+  site: Site,
+  times: Times,
+  once: boolean,
+): Promise<{ expiresAt: number; end: () => Promise<void> }> {
+  const answer = async (route: Route) => {
+    const response = await route.fetch();
+    const pair = (await response.json()) as { access_token: string };
+    given.expiresAt = Date.now() + times.expires * 1000;
+    await route.fulfill({ response, json: { ...pair, access_token: retimed(pair.access_token, site.data, times) } });
+  };
+  const given = { expiresAt: Infinity, end: () => page.unroute(REFRESH, answer) };
+  await page.route(REFRESH, answer, once ? { times: 1 } : {});
   return given;
 }
 
@@ -59,11 +66,14 @@ export function giveOnce(page: Page, site: Site, times: Times): Promise<{ expire
 
 /** Tokens with a life so short that a page asks for another one each time that it needs one, until something else is given. */
 export async function giveFleeting(page: Page, site: Site): Promise<void> {
-  await give(page, site, { issued: 0, expires: 110 }, false);
+  const { end } = await give(page, site, { issued: 0, expires: 110 }, false);
+  fleeting.set(page, end);
 }
 
 /** Ends `giveFleeting`: the next token is one of these times, which the page takes for one that lasts. */
 export async function giveNext(page: Page, site: Site, times: Times): Promise<{ expiresAt: number }> {
-  await page.unrouteAll({ behavior: 'wait' });
-  return giveOnce(page, site, times);
+  // First, so that no token of the service's own comes between the two: the page would ask for no other one.
+  const next = await giveOnce(page, site, times);
+  await fleeting.get(page)?.();
+  return next;
 }

@@ -52,7 +52,7 @@ test('the name of a series keeps its spelling, and its values their unit', () =>
   const series = alert({ metric_type: 'series', series: 'http_errors', threshold_value: 50, peak_value: 58.7 });
 
   expect(sentenceOf({ ...series, unit: 'per_second' }, NOW)).toBe('http_errors above 50/s (peak 59/s)');
-  expect(sentenceOf({ ...series, target: 'shop' }, NOW)).toBe('http_errors shop above 50 (peak 58.7)');
+  expect(sentenceOf({ ...series, target: 'shop' }, NOW)).toBe('http_errors of shop above 50 (peak 58.7)');
 });
 
 test('an absence is as long as it is now, and as it was once it is over', () => {

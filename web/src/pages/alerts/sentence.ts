@@ -82,7 +82,7 @@ function crossing(alert: Alert, isWhole: boolean): string | null {
   const target = alert.target ?? alert.worst_target;
   const write = metric === 'series' ? ofSeries(alert.unit) : (WRITE[metric] ?? share);
   const sentence = m.crossed({
-    what: target ? `${name} ${target}` : name,
+    what: target ? whole(metric, name, target) : name,
     status: isWhole ? tense(alert) : 'other',
     comparison: comparison === 'lte' ? 'other' : comparison,
     limit: write(alert.threshold_value),
@@ -90,6 +90,10 @@ function crossing(alert: Alert, isWhole: boolean): string | null {
   const side = comparison === 'lt' || comparison === 'lte' ? 'lt' : 'other';
   return isWhole ? m.withPeak({ sentence, side, peak: write(alert.peak_value) }) : sentence;
 }
+
+/** `Disk /var`, `fan_speed of case`. */
+const whole = (metric: Alert['metric_type'], name: string, target: string) =>
+  metric === 'series' ? m.ofTarget({ name, target }) : `${name} ${target}`;
 
 const ofSeries = (unit: string | null | undefined): Writing =>
   unit ? (value) => valueText(value, unitOf(unit, 'gauge')) : (value) => number(value, 3);
