@@ -7,9 +7,20 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use signalbox_protocol::signed::Signed;
 
-use crate::host::{Host, eventually, refusal};
+use crate::host::{Host, Outcome, eventually, refusal};
 
 impl Host {
+    /// What was signed for a terminal, and for a restart of the container `web`, is done once each, and not again.
+    pub async fn expect_each_once(&mut self, terminal: Signed, container: Signed) {
+        assert_eq!(self.open_terminal(Some(terminal.clone())).await, Outcome::Ran);
+        assert_eq!(self.open_terminal(Some(terminal)).await, refusal("replayed"));
+        // The agent permits it, so the error is the engine's: there is no such container, or no engine.
+        let error = self.change_container("restart", "web", Some(container.clone())).await;
+        assert_ne!(error.code, "agent_refused", "{error:?}");
+        let error = self.change_container("restart", "web", Some(container)).await;
+        assert_eq!(error.reason.as_deref(), Some("replayed"));
+    }
+
     /// A terminal that Ada has signed for some seconds.
     fn signed_terminal(&self, seconds: u32) -> Signed {
         let changes = [("kind", json!("terminal")), ("command", Value::Null), ("timeout_seconds", json!(seconds))];

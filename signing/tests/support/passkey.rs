@@ -1,6 +1,6 @@
 //! Passkeys in software, and the browser that asks them.
 
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each binary of tests uses some of it")]
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand::SystemRandom;
