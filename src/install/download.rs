@@ -88,11 +88,12 @@ async fn limit(held: Weak<Mutex<Option<OpenFile>>>, mut pieces: watch::Receiver<
 mod tests {
     use super::super::{Platform, Programs};
     use super::*;
-    use crate::shares::{Gate, Share, Sizes};
+    use crate::shares::line::{self, Stay};
+    use crate::shares::{Gate, Share};
 
-    /// A download with these limits that has not started, and the pool in which it has a place.
+    /// A download with these limits that has not started, and the pool of one in which it has the place.
     async fn download(limits: Limits) -> (Gate, Download) {
-        let places = Gate::new("downloads", Sizes::default().downloads);
+        let places = Gate::new("downloads", line::Limits { places: 1, waiting: 1, stay: Stay::Brief });
         let directory = tempfile::tempdir().unwrap();
         let platform = Platform::of_program("signalbox-agent-linux-riscv64").unwrap();
         std::fs::write(directory.path().join(platform.program()), "program").unwrap();
@@ -109,12 +110,12 @@ mod tests {
         for limits in [Limits { whole: long, pause: short }, Limits { whole: short, pause: long }] {
             let (places, mut download) = download(limits).await;
 
-            while places.inside() > 0 {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
+            // Succeeds as soon as the place is free.
+            let place = places.enter(Share::Service).await.unwrap();
             let piece = download.next().await.unwrap();
 
             assert_eq!(piece.unwrap_err().kind(), io::ErrorKind::TimedOut);
+            drop(place);
         }
     }
 
