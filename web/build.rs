@@ -113,12 +113,13 @@ fn list(dist: &Path) -> anyhow::Result<String> {
     let mut code = String::from("/// Every file, sorted by path.\npub static ASSETS: &[Asset] = &[\n");
     for path in &paths {
         let name = path.strip_prefix(dist)?.to_str().context("a file's name is not UTF-8")?;
-        let compressed = |suffix: &str| {
-            let file = PathBuf::from(format!("{}{suffix}", path.display()));
-            if file.is_file() { format!("Some(include_bytes!({file:?}))") } else { "None".to_owned() }
+        let [brotli, gzip] = [".br", ".gz"].map(|suffix| PathBuf::from(format!("{}{suffix}", path.display())));
+        let content = if brotli.is_file() && gzip.is_file() {
+            format!("Compressed {{ brotli: include_bytes!({brotli:?}), gzip: include_bytes!({gzip:?}) }}")
+        } else {
+            format!("Plain(include_bytes!({path:?}))")
         };
-        let (brotli, gzip) = (compressed(".br"), compressed(".gz"));
-        writeln!(code, "Asset {{ path: {name:?}, bytes: include_bytes!({path:?}), brotli: {brotli}, gzip: {gzip} }},")?;
+        writeln!(code, "Asset {{ path: {name:?}, content: Content::{content} }},")?;
     }
     code.push_str("];\n");
     Ok(code)

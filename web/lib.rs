@@ -1,14 +1,26 @@
 //! The files of the web interface and of the help, built by `build.rs` and compiled in: no request leaves the service, and
 //! no file lies beside it.
 
-/// A file, as it is and compressed.
+use std::borrow::Cow;
+use std::io::{self, Read};
+
+use flate2::read::GzDecoder;
+
+/// A file.
 #[derive(Debug, Clone, Copy)]
 pub struct Asset {
     /// Its path below the root, without a slash in front: `assets/index-4f1c.js`.
     pub path: &'static str,
-    pub bytes: &'static [u8],
-    pub brotli: Option<&'static [u8]>,
-    pub gzip: Option<&'static [u8]>,
+    pub content: Content,
+}
+
+/// The content of a file, in the forms in which it is compiled in.
+#[derive(Debug, Clone, Copy)]
+pub enum Content {
+    /// One that compression would not make smaller, such as a picture.
+    Plain(&'static [u8]),
+    /// All others: the few clients that accept neither get what gzip unpacks, so that the program does not hold it a third time.
+    Compressed { brotli: &'static [u8], gzip: &'static [u8] },
 }
 
 include!(concat!(env!("OUT_DIR"), "/assets.rs"));
@@ -30,6 +42,18 @@ impl Asset {
     pub fn is_immutable(&self) -> bool {
         self.path.starts_with("assets/")
     }
+
+    /// The content as it is. Fails if it was built wrong.
+    pub fn plain(&self) -> io::Result<Cow<'static, [u8]>> {
+        match self.content {
+            Content::Plain(bytes) => Ok(bytes.into()),
+            Content::Compressed { gzip, .. } => {
+                let mut bytes = Vec::new();
+                GzDecoder::new(gzip).read_to_end(&mut bytes)?;
+                Ok(bytes.into())
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -40,8 +64,10 @@ mod tests {
     fn what_was_built_is_found_by_its_path() {
         let index = asset(INDEX).expect("there is a page");
 
-        assert!(index.bytes.starts_with(b"<!doctype html>"));
-        assert!(index.brotli.is_some_and(|bytes| bytes.len() < index.bytes.len()));
+        let plain = index.plain().expect("it can be unpacked");
+        assert!(plain.starts_with(b"<!doctype html>"));
+        assert!(matches!(index.content, Content::Compressed { brotli, .. } if brotli.len() < plain.len()));
+        assert!(ASSETS.iter().all(|each| each.plain().is_ok_and(|bytes| !bytes.is_empty())));
         assert!(ASSETS.iter().all(|each| asset(each.path).is_some_and(|found| std::ptr::eq(found, each))));
         assert!(asset("assets/../index.html").is_none());
         assert!([UNKNOWN_HELP, "help.html", "help/guides/agents.html"].iter().all(|page| asset(page).is_some()));

@@ -4,7 +4,7 @@ use actix_web::http::header::{self, Accept, AcceptEncoding, Encoding, Header, He
 use actix_web::http::{Method, StatusCode};
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
-use signalbox_web::Asset;
+use signalbox_web::{Asset, Content};
 
 use super::error::{ApiError, ErrorCode};
 use crate::config::WebInterface;
@@ -96,7 +96,7 @@ pub fn configure(config: &mut ServiceConfig) {
 /// The page, or a redirect to the API's documentation if there is no interface.
 async fn page(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
     match page_at(&state, request.path()).or_else(|| find(&state, signalbox_web::INDEX)) {
-        Some(asset) => Ok(send(asset, &request)),
+        Some(asset) => send(asset, &request),
         None if request.path() == "/" => {
             Ok(HttpResponse::TemporaryRedirect().insert_header((header::LOCATION, "/docs")).finish())
         }
@@ -134,7 +134,7 @@ async fn help(request: HttpRequest, state: web::Data<State>) -> Result<HttpRespo
     let page_at = |address: &str| find(&state, &format!("{address}.html"));
     let address = request.path().trim_start_matches('/');
     if let Some(document) = page_at(address) {
-        return Ok(send(document, &request));
+        return send(document, &request);
     }
     let without_slash = address.trim_end_matches('/');
     if page_at(without_slash).is_some() {
@@ -147,7 +147,7 @@ async fn help(request: HttpRequest, state: web::Data<State>) -> Result<HttpRespo
 /// A page with status 404 for people, an error for programs.
 fn not_found(path: &str, request: &HttpRequest, state: &State) -> Result<HttpResponse, ApiError> {
     let asset = find(state, path).filter(|_| is_for_person(request));
-    let mut response = send(asset.ok_or(ApiError::code(ErrorCode::NotFound))?, request);
+    let mut response = send(asset.ok_or(ApiError::code(ErrorCode::NotFound))?, request)?;
     *response.status_mut() = StatusCode::NOT_FOUND;
     response.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
     Ok(response)
@@ -169,7 +169,7 @@ fn is_for_person(request: &HttpRequest) -> bool {
 async fn file(request: HttpRequest, state: web::Data<State>) -> Result<HttpResponse, ApiError> {
     let path = request.path().trim_start_matches('/');
     let asset = find(&state, path).ok_or(ApiError::code(ErrorCode::NotFound))?;
-    Ok(send(asset, &request))
+    send(asset, &request)
 }
 
 /// A file of the interface, if the interface is enabled.
@@ -180,7 +180,7 @@ fn find(state: &State, path: &str) -> Option<&'static Asset> {
     }
 }
 
-fn send(asset: &Asset, request: &HttpRequest) -> HttpResponse {
+fn send(asset: &Asset, request: &HttpRequest) -> Result<HttpResponse, ApiError> {
     let cache = match asset.path.rsplit_once('.') {
         _ if asset.is_immutable() => FOR_EVER,
         Some((_, "png" | "ico")) => FOR_A_DAY,
@@ -194,16 +194,16 @@ fn send(asset: &Asset, request: &HttpRequest) -> HttpResponse {
         .insert_header((header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
         .insert_header((header::REFERRER_POLICY, "no-referrer"))
         .insert_header(("cross-origin-opener-policy", "same-origin"));
-    match compressed(asset, request) {
+    Ok(match compressed(asset, request) {
         Some((encoding, bytes)) => response.insert_header((header::CONTENT_ENCODING, encoding.to_string())).body(bytes),
-        None => response.body(asset.bytes),
-    }
+        None => response.body(asset.plain().map_err(ApiError::internal)?),
+    })
 }
 
 /// The smallest encoding that the browser accepts.
 fn compressed(asset: &Asset, request: &HttpRequest) -> Option<(Encoding, &'static [u8])> {
-    let all = [(Encoding::brotli(), asset.brotli), (Encoding::gzip(), asset.gzip)];
-    let available: Vec<_> = all.into_iter().filter_map(|(encoding, bytes)| Some((encoding, bytes?))).collect();
+    let Content::Compressed { brotli, gzip } = asset.content else { return None };
+    let available = [(Encoding::brotli(), brotli), (Encoding::gzip(), gzip)];
     let wanted = AcceptEncoding::parse(request).ok()?.negotiate(available.iter().map(|(encoding, _)| encoding))?;
     available.into_iter().find(|(encoding, _)| *encoding == wanted)
 }

@@ -67,7 +67,8 @@ const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,ima
 #[actix_web::test]
 async fn a_person_who_mistypes_an_address_gets_a_page_that_says_so() {
     let service = TestService::start().await;
-    let index = std::str::from_utf8(signalbox_web::asset(signalbox_web::INDEX).unwrap().bytes).unwrap();
+    let index = signalbox_web::asset(signalbox_web::INDEX).unwrap().plain().unwrap();
+    let index = std::str::from_utf8(&index).unwrap();
 
     for path in ["/nope", "/alert", "/settings", "/nobody/knows/this", "/apiary"] {
         let answer = service.root.get(path).header("accept", BROWSER).expect_answer(404).await;
