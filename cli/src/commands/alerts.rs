@@ -1,6 +1,6 @@
 //! Alerts: what is wrong now, and what becomes wrong.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
@@ -194,23 +194,48 @@ impl Names {
     }
 }
 
+/// Resolved alerts whose last status is remembered: a peak may still come after it.
+const ENDED: usize = 256;
+
+/// The status of each alert that was shown last.
+#[derive(Default)]
+struct Shown {
+    statuses: HashMap<Uuid, String>,
+    /// The resolved ones among them, oldest first.
+    ended: VecDeque<Uuid>,
+}
+
+impl Shown {
+    /// Whether the status of an alert is another one than before. A new connection begins with alerts that were shown, and peaks alone
+    /// are no news.
+    fn is_news(&mut self, id: Uuid, status: &str) -> bool {
+        if self.statuses.get(&id).is_some_and(|before| before == status) {
+            return false;
+        }
+        self.statuses.insert(id, status.to_owned());
+        if status == "resolved" {
+            self.ended.push_back(id);
+            if self.ended.len() > ENDED {
+                self.ended.pop_front().and_then(|oldest| self.statuses.remove(&oldest));
+            }
+        }
+        true
+    }
+}
+
 /// Until somebody ends it: a lost connection is opened again.
 async fn watch(call: &Call) -> Result<(), Failure> {
     call.out.expect_no_csv()?;
     let mut names = Names::new(&call.api);
-    let mut seen: HashMap<Uuid, String> = HashMap::new();
+    let mut shown = Shown::default();
     let mut backoff = Backoff::default();
     let mut socket = Socket::open(&call.api, "/ws/alerts", &[]).await?;
     loop {
         match socket.next().await {
             Ok(FeedMessage::Alert(alert)) => {
                 backoff.reset();
-                // A new connection begins with alerts that were shown, and peaks alone are no news.
-                if seen.insert(alert.id, alert.status.clone()).is_some_and(|before| before == alert.status) {
+                if !shown.is_news(alert.id, &alert.status) {
                     continue;
-                }
-                if alert.status == "resolved" {
-                    seen.remove(&alert.id);
                 }
                 print(&call.out, &alert, &mut names).await?;
             }
@@ -249,4 +274,33 @@ async fn print(out: &Out, alert: &signalbox_protocol::alert::Alert, names: &mut 
     let silenced = if alert.silenced { " (silenced)" } else { "" };
     let server = names.of(alert.server_id).await;
     out.line(&format!("{} {state}{silenced} {server}: {} [{}]", local(moment), clean(&alert.message), end_of(alert.id)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_status_of_an_alert_is_news_once() {
+        let (mut shown, id) = (Shown::default(), Uuid::now_v7());
+
+        let statuses = ["active", "active", "acknowledged", "resolved", "resolved", "active", "resolved"];
+        let news = statuses.map(|status| shown.is_news(id, status));
+
+        assert_eq!(news, [true, false, true, true, false, true, true]);
+    }
+
+    #[test]
+    fn resolved_alerts_are_remembered_for_a_while() {
+        let mut shown = Shown::default();
+        let ids: Vec<Uuid> = (0..3 * ENDED).map(|_| Uuid::now_v7()).collect();
+        let open = Uuid::now_v7();
+        assert!(shown.is_news(open, "active"));
+
+        assert!(ids.iter().all(|id| shown.is_news(*id, "active") && shown.is_news(*id, "resolved")));
+
+        assert!(ids.iter().rev().take(ENDED).all(|id| !shown.is_news(*id, "resolved")));
+        assert!(!shown.is_news(open, "active"));
+        assert_eq!((shown.statuses.len(), shown.ended.len()), (ENDED + 1, ENDED));
+    }
 }
