@@ -41,7 +41,7 @@ const NEEDS_NODE: &str = "the web interface is built with Node 20.19 or newer an
                           service without one with SIGNALBOX_WEB_DIST=none";
 
 /// The list of a service without an interface.
-const NOTHING: &str = "/// Every file: there are none.\npub static ASSETS: &[Asset] = &[];\n";
+const NOTHING: &str = "/// Every file: there are none.\npub static ASSETS: [Asset; 0] = [];\n";
 
 fn main() -> anyhow::Result<()> {
     for source in SOURCES {
@@ -110,12 +110,14 @@ fn list(dist: &Path) -> anyhow::Result<String> {
     collect(dist, &mut paths)?;
     // As text, in which they are looked up: paths compare part by part, and put `assets/` before `assets-x`.
     paths.sort_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
-    let mut code = String::from("/// Every file, sorted by path.\npub static ASSETS: &[Asset] = &[\n");
+    let mut code = format!("/// Every file, sorted by path.\npub static ASSETS: [Asset; {}] = [\n", paths.len());
     for path in &paths {
         let name = path.strip_prefix(dist)?.to_str().context("a file's name is not UTF-8")?;
         let [brotli, gzip] = [".br", ".gz"].map(|suffix| PathBuf::from(format!("{}{suffix}", path.display())));
         let content = if brotli.is_file() && gzip.is_file() {
-            format!("Compressed {{ brotli: include_bytes!({brotli:?}), gzip: include_bytes!({gzip:?}) }}")
+            format!(
+                "Compressed {{ brotli: include_bytes!({brotli:?}), gzip: include_bytes!({gzip:?}), plain: OnceLock::new() }}"
+            )
         } else {
             format!("Plain(include_bytes!({path:?}))")
         };

@@ -180,7 +180,7 @@ fn find(state: &State, path: &str) -> Option<&'static Asset> {
     }
 }
 
-fn send(asset: &Asset, request: &HttpRequest) -> Result<HttpResponse, ApiError> {
+fn send(asset: &'static Asset, request: &HttpRequest) -> Result<HttpResponse, ApiError> {
     let cache = match asset.path.rsplit_once('.') {
         _ if asset.is_immutable() => FOR_EVER,
         Some((_, "png" | "ico")) => FOR_A_DAY,
@@ -202,8 +202,8 @@ fn send(asset: &Asset, request: &HttpRequest) -> Result<HttpResponse, ApiError> 
 
 /// The smallest encoding that the browser accepts.
 fn compressed(asset: &Asset, request: &HttpRequest) -> Option<(Encoding, &'static [u8])> {
-    let Content::Compressed { brotli, gzip } = asset.content else { return None };
-    let available = [(Encoding::brotli(), brotli), (Encoding::gzip(), gzip)];
+    let Content::Compressed { brotli, gzip, .. } = &asset.content else { return None };
+    let available = [(Encoding::brotli(), *brotli), (Encoding::gzip(), *gzip)];
     let wanted = AcceptEncoding::parse(request).ok()?.negotiate(available.iter().map(|(encoding, _)| encoding))?;
     available.into_iter().find(|(encoding, _)| *encoding == wanted)
 }

@@ -68,7 +68,7 @@ const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,ima
 async fn a_person_who_mistypes_an_address_gets_a_page_that_says_so() {
     let service = TestService::start().await;
     let index = signalbox_web::asset(signalbox_web::INDEX).unwrap().plain().unwrap();
-    let index = std::str::from_utf8(&index).unwrap();
+    let index = std::str::from_utf8(index).unwrap();
 
     for path in ["/nope", "/alert", "/settings", "/nobody/knows/this", "/apiary"] {
         let answer = service.root.get(path).header("accept", BROWSER).expect_answer(404).await;
