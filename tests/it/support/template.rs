@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
-use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection, Statement};
+use sea_orm::{ConnectionTrait, DatabaseConnection, Statement};
 use signalbox::config::DATABASE_FILE;
 use signalbox::store::{DatabaseSettings, Store};
 use tempfile::TempDir;
@@ -66,21 +66,18 @@ fn is_old(entry: &DirEntry) -> bool {
     age.is_some_and(|age| age > Duration::from_secs(3600))
 }
 
-/// The name of the database that `CREATE DATABASE ... TEMPLATE` copies.
-pub async fn database(admin_url: &str) -> String {
+/// The name of the database that `CREATE DATABASE ... TEMPLATE` copies. `admin` has one connection, because the lock below belongs
+/// to a session.
+pub async fn database(admin: &DatabaseConnection, admin_url: &str) -> String {
     let name = format!("signalbox_template_{}", build());
-    let mut options = ConnectOptions::new(admin_url);
-    // The lock below belongs to one session.
-    options.max_connections(1).sqlx_logging(false);
-    let admin = Database::connect(options).await.unwrap();
-    if !exists(&admin, &name).await {
+    if !exists(admin, &name).await {
         admin.execute_unprepared(&format!("SELECT pg_advisory_lock({TURN})")).await.unwrap();
         // Another test may have created it.
-        if !exists(&admin, &name).await {
-            make_database(&admin, admin_url, &name).await;
+        if !exists(admin, &name).await {
+            make_database(admin, admin_url, &name).await;
         }
+        admin.execute_unprepared(&format!("SELECT pg_advisory_unlock({TURN})")).await.unwrap();
     }
-    admin.close().await.unwrap();
     name
 }
 
