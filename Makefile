@@ -7,8 +7,8 @@
 profile := $(if $(RELEASE),release,debug)
 target := $(or $(CARGO_TARGET_DIR),target)
 
-# What the tests add to the dependencies. Without it everything that depends on tokio, so most of the workspace, would be
-# compiled twice: for the tests, and for what is built or documented alone.
+# What the tests add to the dependencies of the workspace. Without it everything that depends on tokio, so most of it, would be
+# compiled twice. (`make run` shares nothing with the tests anyway: what signalboxctl shows adds features further down.)
 as_tested := --features tokio/test-util
 
 help: ## list these commands
@@ -16,7 +16,7 @@ help: ## list these commands
 		printf 'make %-8s %s\n' "$$name" "$$text"; done
 
 run: ## build, then show this machine in a throw-away service (RELEASE=1: optimised)
-	cargo build --package signalbox --package signalbox-agent --bins --locked $(if $(RELEASE),--release --features signalbox/jemalloc,$(as_tested))
+	cargo build --package signalbox --package signalbox-agent --bins --locked $(if $(RELEASE),--release --features signalbox/jemalloc)
 	$(target)/$(profile)/signalbox demo
 
 test: ## install what the tests need, run all of them, and check the API against its document
