@@ -6,17 +6,23 @@ mod stored;
 use std::time::Duration;
 
 use clap::Args;
+use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::MAX_SAMPLES;
+use tokio::time::sleep;
 
 use self::load::{Measured, as_fast_as_it_goes, at_a_pace};
 use self::stored::{Sizes, StoredPlan};
 use super::seconds;
 use crate::cluster::{Cluster, Spent};
+use crate::data::hour_of;
 use crate::figures::Row;
 use crate::limits::check_connections;
 use crate::report::{Report, in_one_line, megabytes, progress, rounded};
 use crate::service::ServiceOptions;
 use crate::stats::median;
+
+/// All that is measured by the time that a sample takes is over in it.
+const MEASURED_WITHIN: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Debug, Args)]
 pub struct InstancesArgs {
@@ -70,6 +76,7 @@ struct Turns {
 pub async fn run(options: &ServiceOptions, args: &InstancesArgs) -> anyhow::Result<()> {
     let live = args.agents.max(args.steady_agents);
     check_connections(live)?;
+    wait_for_a_whole_hour().await;
     let mut cluster = Cluster::start(options, live + args.old_servers).await?;
     let mut turns: Vec<Turns> =
         args.counts.iter().map(|count| Turns { count: (*count).max(1), fast: Vec::new(), steady: None }).collect();
@@ -96,6 +103,18 @@ pub async fn run(options: &ServiceOptions, args: &InstancesArgs) -> anyhow::Resu
     // The table is useful without this.
     let sizes = stored::measure(&cluster, &plan).await;
     report(args, turns, sizes).finish()
+}
+
+/// An hour that ends before all is measured is sealed at once, with all that was sent as fast as it goes: a sample at a pace then cost
+/// six times as much.
+async fn wait_for_a_whole_hour() {
+    let now = Timestamp::now();
+    let end = hour_of(now).plus_millis(3_600_000);
+    let left = Duration::from_millis(u64::try_from(end.as_millis() - now.as_millis()).unwrap_or_default());
+    if left < MEASURED_WITHIN {
+        progress(format_args!("{} s until the hour is over", left.as_secs() + 1));
+        sleep(left + Duration::from_secs(1)).await;
+    }
 }
 
 fn report(args: &InstancesArgs, turns: Vec<Turns>, sizes: anyhow::Result<Sizes>) -> Report {
