@@ -19,6 +19,7 @@ use super::path::at;
 use super::task::run_detached;
 use crate::audit::{Actor, ByToken};
 use crate::auth::bearer::BearerError;
+use crate::auth::token::TokenError;
 use crate::auth::{api_key, enrolment};
 use crate::change::Change;
 use crate::effects;
@@ -130,6 +131,7 @@ pub async fn enrol(
             key: fresh.token.expose_secret().to_owned(),
             policy: enrolled.policy,
         })),
+        Enrolling::Expired => Err(BearerError::from(TokenError::Expired).into()),
         Enrolling::Ended => Err(BearerError::Revoked.into()),
         Enrolling::UsedUp => Err(ApiError::code(ErrorCode::EnrolmentUsedUp)),
         Enrolling::Answered => {

@@ -72,7 +72,9 @@ pub struct Enrolled {
 pub enum Enrolling {
     /// It is a server.
     Done(Enrolled),
-    /// The enrolment has ended.
+    /// The enrolment has expired since its token was read.
+    Expired,
+    /// The enrolment has been revoked since then.
     Ended,
     /// The enrolment has made all its servers.
     UsedUp,
@@ -92,10 +94,12 @@ impl Store {
             lock_owner(&transaction, newcomer.owner_id).await?;
             let found = enrolment::Entity::find_by_id(newcomer.enrolment_id)
                 .filter(enrolment::Column::OwnerId.eq(newcomer.owner_id))
-                .filter(enrolment::Column::ExpiresAt.gt(Millis::from(newcomer.now)))
                 .one(&transaction)
                 .await?;
             let Some(row) = found else { return Ok(Enrolling::Ended) };
+            if row.expires_at <= Millis::from(newcomer.now) {
+                return Ok(Enrolling::Expired);
+            }
             let outcome = match earlier(&transaction, &newcomer).await? {
                 Some(earlier) => self.answer_again(&transaction, &newcomer, &row, earlier, &actor).await?,
                 None => self.make_enrolled(&transaction, &newcomer, &row, &actor).await?,

@@ -3,7 +3,9 @@
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
+use signalbox::audit::Actor;
 use signalbox::config::Quotas;
+use signalbox::store::{Enrolling, Newcomer};
 use signalbox_protocol::{Encoding, Timestamp};
 use uuid::Uuid;
 
@@ -46,6 +48,28 @@ async fn an_enrolment_expires() {
 
     assert_eq!(code, (401, "token_expired".to_owned()));
     assert_eq!(scene.shown(&enrolment).await["expires_at"], json!(expires_at), "it stays in the list");
+}
+
+#[actix_web::test]
+async fn an_enrolment_that_ends_after_its_token_was_read_says_how() {
+    let scene = Scene::start().await;
+    let enrolment = scene.enrolment(json!({"expires_at": Timestamp::now().plus_millis(60_000).to_string()})).await;
+    let store = &scene.service.state.store;
+    let newcomer = Newcomer {
+        enrolment_id: enrolment.id,
+        owner_id: scene.owner.id,
+        hostname: "web".to_owned(),
+        request: None,
+        key_prefix: "prefix".to_owned(),
+        key_digest: Vec::new(),
+        address: "127.0.0.1".to_owned(),
+        now: Timestamp::now().plus_millis(60_001),
+    };
+
+    assert_eq!(store.enrol(newcomer.clone(), Actor::command_line()).await.unwrap(), Enrolling::Expired);
+    scene.revoke(&enrolment).await;
+    assert_eq!(store.enrol(newcomer, Actor::command_line()).await.unwrap(), Enrolling::Ended);
+    assert!(scene.server_names().await.is_empty());
 }
 
 #[actix_web::test]
