@@ -21,7 +21,7 @@ use crate::report::{Report, in_one_line, megabytes, progress, rounded};
 use crate::service::ServiceOptions;
 use crate::stats::median;
 
-/// All that is measured by the time that a sample takes is over in it.
+/// From the start of the scenario until the cost of a sample at a pace has been measured: three minutes, and some room.
 const MEASURED_WITHIN: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Debug, Args)]
