@@ -374,6 +374,9 @@ test('charts stand still when somebody zooms', async ({ page, control }) => {
 
   for (const width of [1440, 1280, 1024, 768, 390]) {
     await page.setViewportSize({ width, height: 900 });
+    // The navigation becomes narrow only when the page has noticed the new width.
+    await page.waitForFunction((wanted) => innerWidth === wanted, width);
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
     const before = await top();
     await page.getByRole('button', { name: t.overview.zoomIn() }).click();
     await expect(page.locator('p.told')).toContainText(t.like(t.overview.range({ from: '{}', to: '{}' })));

@@ -23,6 +23,8 @@ for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
     const card = page.getByRole('article').filter({ hasText: 'steady' });
     await expect(card.getByText(t.server.online())).toBeVisible();
     await expect(card).not.toHaveClass(/stale/);
+    // Something was measured: only that has an age.
+    await expect(card).toContainText(/\d\s?%/);
     const ofServer = await page.context().newPage();
     await ofServer.goto(`${alone.origin}/servers/${server.id}`);
     await expect(ofServer.getByText(t.server.online(), { exact: true })).toBeVisible();

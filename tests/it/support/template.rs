@@ -21,6 +21,9 @@ const TURN: i64 = 0x7465_6d70;
 
 const ENDING: &str = "template.db";
 
+/// How long a template is kept: other programs of the tests may be using it.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 3_600);
+
 /// Distinguishes this build of the tests from every other one.
 fn build() -> &'static str {
     static BUILD: OnceLock<String> = OnceLock::new();
@@ -63,7 +66,7 @@ async fn make_file(template: &Path) {
 /// False where it is unknown.
 fn is_old(entry: &DirEntry) -> bool {
     let age = entry.metadata().and_then(|file| file.modified()).ok().and_then(|time| time.elapsed().ok());
-    age.is_some_and(|age| age > Duration::from_secs(3600))
+    age.is_some_and(|age| age > KEPT)
 }
 
 /// The name of the database that `CREATE DATABASE ... TEMPLATE` copies. `admin` has one connection, because the lock below belongs
