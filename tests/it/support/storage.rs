@@ -22,6 +22,9 @@ const POSTGRES_VARIABLE: &str = "SIGNALBOX_TEST_POSTGRES";
 
 const ADMIN_VARIABLE: &str = "SIGNALBOX_TEST_POSTGRES_ADMIN";
 
+/// Whether somebody wants to know which test executes which statements: see scripts/with-postgres.
+const STATEMENTS_VARIABLE: &str = "SIGNALBOX_TEST_STATEMENTS";
+
 /// The cost of a password hash in tests: the real one would take as long as everything else together.
 const TEST_ITERATIONS: u32 = 1_000;
 
@@ -191,6 +194,11 @@ async fn create_database(admin_url: &str, contents: Contents) -> String {
     // Copying files takes a third of the processor time that writing every page to the log takes, which is the default.
     let statement = format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY");
     admin.execute_unprepared(&statement).await.unwrap();
+    if std::env::var(STATEMENTS_VARIABLE).is_ok() {
+        let test = std::thread::current().name().unwrap_or_default().to_owned();
+        let whose = format!("INSERT INTO whose SELECT oid, '{test}' FROM pg_database WHERE datname = '{name}'");
+        admin.execute_unprepared(&whose).await.unwrap();
+    }
     admin.close().await.unwrap();
     name
 }
