@@ -1,5 +1,6 @@
+import { expectAccessible } from './support/accessible.ts';
 import { address } from './support/pages.ts';
-import { enter, expect, expectAccessible, navigation, tab, test } from './support/test.ts';
+import { enter, expect, navigation, tab, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test('a crossed threshold is seen everywhere by itself, is acknowledged, and is resolved', async ({

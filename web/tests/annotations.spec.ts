@@ -1,4 +1,5 @@
-import { enter, expect, expectAccessible, test } from './support/test.ts';
+import { expectAccessible } from './support/accessible.ts';
+import { enter, expect, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test('a deploy is written on the page of a server, marked on its charts, and deleted', async ({ page, control }) => {

@@ -1,6 +1,7 @@
 // Commands that wait for the signatures of several people, with real agents: who sees them, who signs, and what becomes of them.
 import type { Page } from '@playwright/test';
-import { enter, expect, expectAccessible, navigation, OF_COLOURS, test } from './support/test.ts';
+import { expectAccessible, OF_COLOURS } from './support/accessible.ts';
+import { enter, expect, navigation, test } from './support/test.ts';
 import { addAuthenticator, atLocalhost } from './support/authenticator.ts';
 import type { Account, ManagedServer, Site } from './support/site.ts';
 import { askForMore, makeKey, serverWith, sshKey } from './support/signing.ts';

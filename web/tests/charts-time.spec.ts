@@ -1,8 +1,9 @@
 // Charts over time: the cursor, gaps, zooming, ranges in words, comparisons, tables, and what charts lead to.
 import type { Page } from '@playwright/test';
+import { expectAccessible } from './support/accessible.ts';
 import { every, startMeasured } from './support/measured.ts';
 import type { Account, ManagedServer, Site } from './support/site.ts';
-import { enter, expect, expectAccessible, test } from './support/test.ts';
+import { enter, expect, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 const chart = (page: Page, title: string) =>

@@ -1,7 +1,8 @@
 // What stands over a page is as accessible as the page, and whole on a phone.
 import type { Page } from '@playwright/test';
+import { expectAccessible, OF_COLOURS } from './support/accessible.ts';
 import { address } from './support/pages.ts';
-import { enter, expect, expectAccessible, OF_COLOURS, test, type Control } from './support/test.ts';
+import { enter, expect, test, type Control } from './support/test.ts';
 import * as t from './support/texts.ts';
 import { expectWholeOnPhone } from './support/widths.ts';
 

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import type { Page } from '@playwright/test';
+import { expectAccessible } from './support/accessible.ts';
 import { startFans } from './support/fans.ts';
 import type { Account, Site } from './support/site.ts';
-import { enter, expect, expectAccessible, expectFits, navigation, test } from './support/test.ts';
+import { enter, expect, expectFits, navigation, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 /** Two servers of a tag and one of another, each with a real agent. */

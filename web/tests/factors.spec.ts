@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { Page } from '@playwright/test';
-import { expect, expectAccessible, forgive, navigation, test } from './support/test.ts';
+import { expectAccessible } from './support/accessible.ts';
+import { expect, forgive, navigation, test } from './support/test.ts';
 import { addAuthenticator, atLocalhost } from './support/authenticator.ts';
 import { Site, type Account } from './support/site.ts';
 import * as t from './support/texts.ts';

@@ -1,6 +1,6 @@
 // The fleet with many servers: the dense table, small cards, groups, totals, and what it says of a service that was away.
-import AxeBuilder from '@axe-core/playwright';
 import type { Page } from '@playwright/test';
+import { expectAccessible } from './support/accessible.ts';
 import { expectNothingGreen, greens } from './support/greens.ts';
 import type { Account, Site } from './support/site.ts';
 import { BACK, enter, expect, expectFits, forgive, navigation, test } from './support/test.ts';
@@ -295,8 +295,7 @@ test('the fleet is in order for who hears it, and its servers are a few tabs awa
     await page.goto(path);
     await expect(page.getByRole('link', { name: 'rack-000' }).first()).toBeVisible();
     const rules = ['heading-order', 'landmark-unique', 'aria-required-children', 'aria-required-parent'];
-    const { violations } = await new AxeBuilder({ page }).withRules(rules).analyze();
-    expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
+    await expectAccessible(page, ...rules);
   }
 
   await page.goto('/');

@@ -1,6 +1,7 @@
 // The help: documents as pages, for everybody, and the links of the interface that lead there.
 import type { Page } from '@playwright/test';
-import { enter, expect, expectAccessible, expectFits, navigation, test } from './support/test.ts';
+import { expectAccessible } from './support/accessible.ts';
+import { enter, expect, expectFits, navigation, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 const PHONE = { width: 390, height: 844 };

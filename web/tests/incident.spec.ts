@@ -1,4 +1,5 @@
-import { expect, expectAccessible, test } from './support/test.ts';
+import { expectAccessible } from './support/accessible.ts';
+import { expect, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test('an alert is an incident: its chart, what ran, notes, and what happened before', async ({

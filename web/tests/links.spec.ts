@@ -1,4 +1,5 @@
-import { enter, expect, expectAccessible, tab, test } from './support/test.ts';
+import { expectAccessible } from './support/accessible.ts';
+import { enter, expect, tab, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test('what is shown of the fleet stands in its address', async ({ signedIn: page, account, site, visit }) => {

@@ -1,7 +1,8 @@
 // New alerts reach people wherever they are: beside the page, on the icon of the tab, on the app, and from the browser.
 import type { Page } from '@playwright/test';
+import { expectAccessible } from './support/accessible.ts';
 import type { Account, ManagedServer, Site } from './support/site.ts';
-import { enter, expect, expectAccessible, navigation, test } from './support/test.ts';
+import { enter, expect, navigation, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 /** A threshold that memory crosses at once. */

@@ -1,5 +1,6 @@
+import { expectAccessible } from './support/accessible.ts';
 import { PASSWORD, Site } from './support/site.ts';
-import { expect, expectAccessible, navigation, tab, test } from './support/test.ts';
+import { expect, navigation, tab, test } from './support/test.ts';
 import { sshKey } from './support/signing.ts';
 import * as t from './support/texts.ts';
 

@@ -1,5 +1,6 @@
 // What stands on a server's page besides its charts, and the ways from one server to another.
-import { enter, expect, expectAccessible, test } from './support/test.ts';
+import { expectAccessible } from './support/accessible.ts';
+import { enter, expect, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test('processes and events stay in sight beside the charts, and below them on a narrow window', async ({

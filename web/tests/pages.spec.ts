@@ -2,10 +2,11 @@
 // something on it takes longer than to look at it. That no page asks anybody but the service, and breaks no rule of its policy, is
 // watched in every test: see `faults`.
 import type { Page } from '@playwright/test';
+import { expectAccessible, OF_COLOURS } from './support/accessible.ts';
 import { open, show, signedIn } from './support/pages.ts';
 import { expectTargets } from './support/targets.ts';
 import { PASSWORD } from './support/site.ts';
-import { enter, expect, expectAccessible, expectFits, forgive, OF_COLOURS, test } from './support/test.ts';
+import { enter, expect, expectFits, forgive, test } from './support/test.ts';
 import { expectWhole } from './support/widths.ts';
 import * as t from './support/texts.ts';
 

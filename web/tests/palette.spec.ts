@@ -1,5 +1,6 @@
 import type { Page } from '@playwright/test';
-import { enter, expect, expectAccessible, expectFits, FROM_A_SHELL, navigation, test } from './support/test.ts';
+import { expectAccessible } from './support/accessible.ts';
+import { enter, expect, expectFits, FROM_A_SHELL, navigation, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 const field = (page: Page) => page.getByRole('combobox', { name: t.palette.title() });

@@ -1,7 +1,8 @@
 // The main things can be done on a phone, by touch.
 import type { Page } from '@playwright/test';
+import { expectAccessible } from './support/accessible.ts';
 import { address } from './support/pages.ts';
-import { enter, expect, expectAccessible, expectFits, navigation, tab, test } from './support/test.ts';
+import { enter, expect, expectFits, navigation, tab, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test.use({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });

@@ -3,9 +3,10 @@
 // message is encrypted and arrives at a push service is tested without a browser (tests/it/notifications/push.rs).
 import { createECDH } from 'node:crypto';
 import type { BrowserContext, Page } from '@playwright/test';
+import { expectAccessible } from './support/accessible.ts';
 import type { Account, Site } from './support/site.ts';
 import { WHOLE_CHROMIUM } from './support/chromium.ts';
-import { enter, expect, expectAccessible, navigation, test } from './support/test.ts';
+import { enter, expect, navigation, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 // Without a service of the desktop for notifications, the browser at first asks that one all the same which are shown, and forgets those

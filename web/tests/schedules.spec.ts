@@ -1,6 +1,7 @@
 // Commands that recur, with real agents: what is made, what runs, what was signed for it.
 import type { Page } from '@playwright/test';
-import { enter, expect, expectAccessible, test } from './support/test.ts';
+import { expectAccessible } from './support/accessible.ts';
+import { enter, expect, test } from './support/test.ts';
 import { addAuthenticator, atLocalhost } from './support/authenticator.ts';
 import { makeKey } from './support/signing.ts';
 import * as t from './support/texts.ts';

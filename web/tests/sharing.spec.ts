@@ -1,7 +1,8 @@
 // What one shares with others: who can do what on a server, and what somebody sees who may not do everything.
 import type { Page } from '@playwright/test';
+import { expectAccessible } from './support/accessible.ts';
 import type { Account, ManagedServer, Site } from './support/site.ts';
-import { expect, expectAccessible, expectFits, forgive, navigation, tab, test } from './support/test.ts';
+import { expect, expectFits, forgive, navigation, tab, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 /** An end of access shows on an open page within a second of the service's answer; the rest is a slow machine's. */

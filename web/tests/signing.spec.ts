@@ -1,7 +1,8 @@
 // Servers that ask for signatures, with real agents: what is signed in the browser runs there, once, and nowhere else.
 import { readFileSync } from 'node:fs';
 import type { Locator, Page } from '@playwright/test';
-import { enter, expect, expectAccessible, FROM_A_SHELL, OF_COLOURS, test } from './support/test.ts';
+import { expectAccessible, OF_COLOURS } from './support/accessible.ts';
+import { enter, expect, FROM_A_SHELL, test } from './support/test.ts';
 import { addAuthenticator, atLocalhost } from './support/authenticator.ts';
 import { makeKey, sshKey } from './support/signing.ts';
 import { expectTargets } from './support/targets.ts';

@@ -1,6 +1,7 @@
 // Fields of times follow the clock and the zone that somebody chose, whatever the browser's own are.
 import type { Page } from '@playwright/test';
-import { enter, expect, expectAccessible, test } from './support/test.ts';
+import { expectAccessible } from './support/accessible.ts';
+import { enter, expect, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test.use({ locale: 'en-US', timezoneId: 'America/New_York' });

@@ -1,6 +1,7 @@
 import type { Page, Request } from '@playwright/test';
+import { expectAccessible } from './support/accessible.ts';
 import { startFans } from './support/fans.ts';
-import { enter, expect, expectAccessible, test } from './support/test.ts';
+import { enter, expect, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 const map = (page: Page, metric: string) => page.getByRole('application', { name: t.timeline.map({ metric }) });

@@ -1,5 +1,6 @@
 // Tokens for programs, from the page to the program that uses one.
-import { expect, expectAccessible, test } from './support/test.ts';
+import { expectAccessible } from './support/accessible.ts';
+import { expect, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test('a token is made for some servers, is shown once, works for a program, and ends when it is revoked', async ({

@@ -3,9 +3,10 @@
 import type { Page } from '@playwright/test';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { expectAccessible, OF_COLOURS } from './support/accessible.ts';
 import { Site, type Account } from './support/site.ts';
 import { expectTargets } from './support/targets.ts';
-import { enter, expect, expectAccessible, expectFits, OF_COLOURS, tab, test as base } from './support/test.ts';
+import { enter, expect, expectFits, tab, test as base } from './support/test.ts';
 import { expectWhole } from './support/widths.ts';
 import { releasesIn, startMadeUp, startUpdatable, VERSION, type Behaviour, type Releases } from './support/updates.ts';
 import * as t from './support/texts.ts';

@@ -1,7 +1,8 @@
 // What an administrator does to accounts, and how somebody comes in by an invitation.
 import type { Page } from '@playwright/test';
+import { expectAccessible } from './support/accessible.ts';
 import { Site, type Account } from './support/site.ts';
-import { enter, expect, expectAccessible, expectFits, test } from './support/test.ts';
+import { enter, expect, expectFits, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 /** A service of its own has an administrator: its first account. */

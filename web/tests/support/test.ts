@@ -1,4 +1,3 @@
-import AxeBuilder from '@axe-core/playwright';
 import { expect, test as base, type BrowserContext, type Locator, type Page } from '@playwright/test';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -196,30 +195,6 @@ export function tab(page: Page, name: string): Locator {
 /** Takes faults out that a test has brought about itself. */
 export function forgive(faults: string[], expected: RegExp): void {
   faults.splice(0, faults.length, ...faults.filter((fault) => !expected.test(fault)));
-}
-
-/** The rules that see whether a page is light or dark. */
-export const OF_COLOURS = ['color-contrast', 'link-in-text-block'];
-
-/** axe finds nothing on the page as it is: by these rules, or by all, those of good practice and of small targets too. */
-export async function expectAccessible(page: Page, ...rules: string[]): Promise<void> {
-  // Colours on their way from one to the other are nobody's to judge. One that is called off has ended too.
-  await page.evaluate(() =>
-    Promise.allSettled(
-      document
-        .getAnimations()
-        .filter((animation) => animation instanceof CSSTransition)
-        .map((transition) => transition.finished),
-    ),
-  );
-  const axe = new AxeBuilder({ page });
-  const { violations } = await (
-    rules.length > 0 ? axe.withRules(rules) : axe.options({ rules: { 'target-size': { enabled: true } } })
-  ).analyze();
-  const told = violations.map(
-    ({ id, help, nodes }) => `${id}: ${help}\n${nodes.map((node) => `  ${node.html}`).join('\n')}`,
-  );
-  expect(told).toEqual([]);
 }
 
 /** Nothing makes the page itself scroll sideways, once the charts have followed the width of the window. */
