@@ -7,16 +7,15 @@ class Sentences {
   #part = $state.raw<typeof import('./sentence') | null>(null);
   #isAsked = false;
 
-  /** The sentence of an alert now; empty until sentences are here. */
+  /** The sentence of an alert now; what the service said of it until sentences are here, so that no link is without words. */
   of(alert: Alert): string {
     this.#load();
-    return this.#part?.sentenceOf(alert, clock.now) ?? '';
+    return this.#part?.sentenceOf(alert, clock.now) ?? alert.message;
   }
 
   #load(): void {
     if (this.#isAsked) return;
     this.#isAsked = true;
-    // Without them, as when the service is away, the severity and the server still stand there.
     loadPart(() => import('./sentence')).then(
       (part) => (this.#part = part),
       () => (this.#isAsked = false),
