@@ -5,8 +5,8 @@ import { inFirefox } from './tests/support/firefox.ts';
 export default defineConfig({
   testDir: 'tests',
   outputDir: 'test-results',
-  // Each worker has a service of its own. Much of a test's time is waiting: one more than CI has cores.
-  workers: 3,
+  // Each worker has a service of its own. Much of a test's time is waiting: two more than CI has cores.
+  workers: 4,
   fullyParallel: true,
   // A test that passes the second time is a bug, and who works on it is to see it. CI runs it again, like the others
   // (.config/nextest.toml), and names it at the end.
