@@ -69,7 +69,7 @@ test('a disabled account is out, and a deleted one leaves its servers to the cho
   await expectAccessible(page);
 
   await row(page, colleague)
-    .getByRole('button', { name: t.users.disableOne({ name: colleague.username }) })
+    .getByRole('button', { name: t.users.actOn({ action: t.users.disable(), name: colleague.username }) })
     .click();
   await page.getByRole('dialog').getByRole('button', { name: t.users.disable() }).click();
   await expect(row(page, colleague).getByText(t.users.disabled(), { exact: true })).toBeVisible();
@@ -99,11 +99,12 @@ test('an administrator is made and unmade, and the search finds one of many', as
 
   await page.getByRole('searchbox', { name: t.users.search() }).fill(one.username);
   await expect(row(page, other)).toBeHidden();
-  const role = row(page, one).getByRole('button', { name: t.users.promoteOne({ name: one.username }) });
-  await role.click();
+  const action = (action: string) =>
+    row(page, one).getByRole('button', { name: t.users.actOn({ action, name: one.username }) });
+  await action(t.users.promote()).click();
   await page.getByRole('dialog').getByRole('button', { name: t.users.promote() }).click();
   await expect(row(page, one).getByText(t.users.administrator(), { exact: true })).toBeVisible();
-  await role.click();
+  await action(t.users.demote()).click();
   await expect(row(page, one).getByText(t.users.administrator(), { exact: true })).toBeHidden();
 });
 

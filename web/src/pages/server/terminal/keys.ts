@@ -3,15 +3,16 @@ import * as m from '#messages/terminal';
 /** Keys that a phone's keyboard does not have. */
 export type ScreenKey = 'Esc' | 'Tab' | '↑' | '↓' | '←' | '→' | 'Home' | 'End' | '|' | '/' | '~' | '-';
 
-export const screenKeys: { key: ScreenKey; label: () => string }[] = [
-  { key: 'Esc', label: m.keyEscape },
-  { key: 'Tab', label: m.keyTab },
+/** Those that are no words have one. */
+export const screenKeys: { key: ScreenKey; label?: () => string }[] = [
+  { key: 'Esc' },
+  { key: 'Tab' },
   { key: '↑', label: m.keyUp },
   { key: '↓', label: m.keyDown },
   { key: '←', label: m.keyLeft },
   { key: '→', label: m.keyRight },
-  { key: 'Home', label: m.keyHome },
-  { key: 'End', label: m.keyEnd },
+  { key: 'Home' },
+  { key: 'End' },
   { key: '|', label: m.keyPipe },
   { key: '/', label: m.keySlash },
   { key: '~', label: m.keyTilde },
