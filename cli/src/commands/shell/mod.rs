@@ -92,12 +92,13 @@ impl Shell {
         // An upgrade has no body.
         let proof = signed.value.as_ref().map(|value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string()));
         let line = Line::new(&call.api, server.id);
+        // Before the size is read for the first time: a change in between would be lost.
+        let resizes = Resizes::listen()?;
         let socket = line.open(proof).await.map_err(explain)?;
         let mut ends = Ends::listen()?;
         let raw = Raw::begin()?;
         let escape = if self.no_escape { Escape::none() } else { Escape::new() };
-        let talk =
-            Talk { line, keys: Keys::begin(escape, &mut ends), resizes: Resizes::listen()?, shown: Shown::default() };
+        let talk = Talk { line, keys: Keys::begin(escape, &mut ends), resizes, shown: Shown::default() };
         let ended = talk.run(socket).await;
         calm(ended.is_err())?;
         drop(raw);
