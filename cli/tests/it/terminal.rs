@@ -3,13 +3,14 @@
 use std::io::{Read, Write};
 use std::process::Child;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use pty_process::Size;
 use pty_process::blocking::{Command, Pts, Pty, open};
 use rustix::termios::{LocalModes, tcgetattr};
 
-use crate::support::{Site, eventually};
+use crate::support::{PATIENCE, Site, eventually};
 
 pub struct Terminal {
     pub child: Child,
@@ -60,8 +61,11 @@ impl Terminal {
     }
 
     pub async fn until(&self, text: &str) {
-        let found = eventually(text, async || self.shown().contains(text).then_some(()));
-        found.await;
+        let deadline = Instant::now() + PATIENCE;
+        while !self.shown().contains(text) {
+            assert!(Instant::now() < deadline, "waited too long: {text} in {}", self.shown());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     pub fn signal(&self, name: &str) {

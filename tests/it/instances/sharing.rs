@@ -196,16 +196,21 @@ async fn alerts_of_a_shared_server_reach_dashboards_at_every_instance_until_the_
     let guest = Guest::start().await;
     let mut probe = guest.scene.probe(A).await;
     probe.cpu(10.0).await;
+    let alarms = guest.scene.alarms(A);
+    let threshold = alarms.add(Threshold::cpu(90.0)).await;
+    tell_until(&mut probe, 95.0, &alarms, threshold, "active").await;
     let mut walls = [guest.open(B, "/ws/alerts").await, guest.open(C, "/ws/alerts").await];
     let view = guest.grant(json!({"username": "guest"}), "viewer", json!([])).await;
+    // A socket that opens slowly has it at the beginning, and another one when it hears of the grant.
     for wall in &mut walls {
-        wall.until("alerts").await;
+        told_of(wall, "active").await;
     }
-    let threshold = guest.scene.alarms(A).add(Threshold::cpu(90.0)).await;
 
-    let active = tell_until(&mut probe, 95.0, &guest.scene.alarms(A), threshold, "active").await;
+    tell_until(&mut probe, 10.0, &alarms, threshold, "resolved").await;
+    let active = tell_until(&mut probe, 95.0, &alarms, threshold, "active").await;
 
     for (wall, instance) in walls.iter_mut().zip([B, C]) {
+        told_of(wall, "resolved").await;
         let told = told_of(wall, "active").await;
         assert_eq!((&told["id"], &told["owner"]["username"]), (&active["id"], &active["owner"]["username"]));
         assert_eq!(guest.get(instance, "/alerts").expect(200).await[0]["id"], active["id"]);
