@@ -110,7 +110,11 @@ test('a server is reached and a command run on it without a mouse', async ({ pag
 
 test('each place of the rail has a key, which a narrow rail says in its title', async ({ signedIn: page }) => {
   const rail = navigation(page);
-  await expect(rail.getByRole('link', { name: t.app.timeline() })).toContainText('gt');
+  const keys = rail.getByRole('link', { name: t.app.timeline() }).locator('kbd');
+  for (const [index, name] of ['g', 't'].entries()) {
+    await expect(keys.nth(index)).toBeVisible();
+    await expect(keys.nth(index)).toHaveAttribute('data-name', name);
+  }
   for (const [key, address] of [
     ['t', /\/timeline$/],
     ['e', /\/explore$/],
