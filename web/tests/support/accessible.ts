@@ -12,6 +12,8 @@ export const OF_COLOURS = ['color-contrast', 'link-in-text-block'];
  * No page has frames. For those, axe's own package for Playwright opens another page after each look, which took as long as the look.
  */
 export async function expectAccessible(page: Page, ...rules: string[]): Promise<void> {
+  // What follows a new size, such as that a region scrolls and so must be reached by keys, is done in the next frame.
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
   // Colours on their way from one to the other are nobody's to judge. One that is called off has ended too.
   await page.evaluate(() =>
     Promise.allSettled(
