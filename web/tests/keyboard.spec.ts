@@ -114,6 +114,9 @@ test('each place of the rail has a key, which a narrow rail says in its title', 
   for (const [index, name] of ['g', 't'].entries()) {
     await expect(keys.nth(index)).toBeVisible();
     await expect(keys.nth(index)).toHaveAttribute('data-name', name);
+    // Chromium says the letter, Firefox where it is from.
+    const drawn = await keys.nth(index).evaluate((key) => getComputedStyle(key, '::before').content);
+    expect([`"${name}"`, 'attr(data-name)']).toContain(drawn);
   }
   for (const [key, address] of [
     ['t', /\/timeline$/],

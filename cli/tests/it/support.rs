@@ -1,5 +1,6 @@
 //! A service, agents and the program itself, each a process of its own.
 
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Far longer than anything takes here, so that only a hang reaches it, even on a slow machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The least that a debug build of the service accepts.
 const ITERATIONS: &str = "1000";
 pub const PASSWORD: &str = "correct horse battery";
@@ -43,8 +44,8 @@ pub fn open_to_all(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
 }
 
-/// Asks again until there is an answer.
-pub async fn eventually<T>(what: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
+/// Asks again until there is an answer. `what` is written when there is none in time.
+pub async fn eventually<T>(what: impl Display, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = attempt().await {

@@ -1,16 +1,16 @@
 //! A terminal with the program in it.
 
+use std::fmt;
 use std::io::{Read, Write};
 use std::process::Child;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use pty_process::Size;
 use pty_process::blocking::{Command, Pts, Pty, open};
 use rustix::termios::{LocalModes, tcgetattr};
 
-use crate::support::{PATIENCE, Site, eventually};
+use crate::support::{Site, eventually};
 
 pub struct Terminal {
     pub child: Child,
@@ -61,11 +61,8 @@ impl Terminal {
     }
 
     pub async fn until(&self, text: &str) {
-        let deadline = Instant::now() + PATIENCE;
-        while !self.shown().contains(text) {
-            assert!(Instant::now() < deadline, "waited too long: {text} in {}", self.shown());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let missing = fmt::from_fn(|f| write!(f, "{text} in {}", self.shown()));
+        eventually(missing, async || self.shown().contains(text).then_some(())).await;
     }
 
     pub fn signal(&self, name: &str) {

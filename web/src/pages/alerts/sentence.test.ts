@@ -3,6 +3,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import type { Alert } from '../../api/types';
 import { speak, translated } from '../../text/catalogue';
 import { sentenceOf, titleOf } from './sentence';
+import { sentences } from './sentences.svelte';
 
 vi.hoisted(() => {
   globalThis.matchMedia = () => ({ matches: false, addEventListener: () => undefined }) as unknown as MediaQueryList;
@@ -100,4 +101,12 @@ test('another language has its own sentences', async () => {
 
   expect(sentenceOf(alert({ target: '/var/log' }), NOW)).toBe('Datenträger /var/log über 90 % (Spitzenwert 96,2 %)');
   expect(sentenceOf(offline(), NOW)).toBe('Offline seit 21 h 2 min');
+});
+
+test('an alert has the words of the service until sentences are loaded', async () => {
+  const one = alert({});
+
+  expect(sentences.of(one)).toBe(one.message);
+
+  await vi.waitFor(() => expect(sentences.of(one)).toBe('Disk above 90 % (peak 96.2 %)'));
 });

@@ -3,7 +3,7 @@ import * as m from '#messages/terminal';
 /** Keys that a phone's keyboard does not have. */
 export type ScreenKey = 'Esc' | 'Tab' | '↑' | '↓' | '←' | '→' | 'Home' | 'End' | '|' | '/' | '~' | '-';
 
-/** Those that are no words have one. */
+/** Keys that are no words have a label. */
 export const screenKeys: { key: ScreenKey; label?: () => string }[] = [
   { key: 'Esc' },
   { key: 'Tab' },
