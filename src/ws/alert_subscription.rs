@@ -128,6 +128,8 @@ impl Sources {
         owners.dedup();
         let names = if owners.is_empty() { HashMap::new() } else { self.store.usernames(&owners).await? };
         let owner = |id: Uuid| names.get(&id).map(|username| Owner { id, username: username.clone() });
+        let passing =
+            with_those_of(alerts.iter().map(|alert| (alert.owner_id, alert.server_id)), passing, caller.user_id);
         let alerts = alerts.iter().map(|alert| AlertView { owner: owner(alert.owner_id), ..alert_view(alert) });
         Ok(Beginning { alerts: alerts.collect(), passing })
     }
@@ -136,6 +138,15 @@ impl Sources {
     async fn passing(&self, caller: &Caller) -> Result<Vec<Uuid>, StoreError> {
         self.store.passing_servers(&self.access.visible(caller)).await
     }
+}
+
+/// Adds the servers of others that came into sight after `passing` was read, by the owner and the server of each alert. Without
+/// them the next comparison would not notice that one is out of sight again, and the socket would keep its alerts.
+fn with_those_of(alerts: impl Iterator<Item = (Uuid, Uuid)>, mut passing: Vec<Uuid>, user_id: Uuid) -> Vec<Uuid> {
+    passing.extend(alerts.filter(|(owner_id, _)| *owner_id != user_id).map(|(_, server_id)| server_id));
+    passing.sort_unstable();
+    passing.dedup();
+    passing
 }
 
 /// Sends the unresolved alerts again. What comes during the query waits in the new subscription, and is sent after the alerts.
@@ -169,4 +180,17 @@ fn begin(beginning: Beginning, turn: Turn, subscription: &mut AlertSubscription,
 fn give_up(error: &StoreError, subscription: &mut AlertSubscription, ctx: &mut Context<LiveAlerts>) {
     tracing::error!(%error, "cannot read the alerts for a dashboard");
     subscription.end(close::OVERLOADED, "try again later", ctx);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_of_others_whose_alerts_are_sent_pass_and_own_ones_need_not() {
+        let [me, other, first, second, own] = [1, 2, 3, 4, 5].map(Uuid::from_u128);
+        let alerts = [(other, second), (me, own), (other, second), (other, first)];
+
+        assert_eq!(with_those_of(alerts.into_iter(), vec![second], me), [first, second]);
+    }
 }
