@@ -17,8 +17,8 @@ use signalbox_protocol::container::{ContainerStates, STATES_KIND};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// Events that wait to be sent. A starting host has some dozens of them in a second.
-const MAX_WAITING: usize = 64;
+/// Events that wait to be sent: as many as the service takes at once. A host or an engine that starts has one of each container.
+const MAX_WAITING: usize = 256;
 /// The time between two reports of states: a container that restarts repeatedly would report hundreds of others each time.
 const STATES_EVERY: Duration = Duration::from_secs(1);
 

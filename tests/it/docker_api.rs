@@ -233,13 +233,13 @@ async fn how_all_containers_are_is_not_shown_and_uses_up_nothing() {
 }
 
 #[actix_web::test]
-async fn an_agent_that_shouts_is_heard_twenty_times_a_second() {
+async fn an_agent_that_shouts_is_heard_as_often_as_it_may() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let mut dashboard = site.dashboard().await;
 
     let began = Instant::now();
-    for number in 0..100 {
+    for number in 0..400 {
         agent.send(&event(number, "x")).await;
     }
     agent.store(1, vec![crate::support::agent::sample_aged(0)]).await;
@@ -253,9 +253,9 @@ async fn an_agent_that_shouts_is_heard_twenty_times_a_second() {
             _ => {}
         }
     }
-    // A new second may begin on the way, and more than one on a slow machine.
-    let most = 20 * (began.elapsed().as_secs() + 2);
-    assert!((20..=most).contains(&heard), "{heard} events, {most} at most");
+    // As many as may come at once, and twenty for each second on the way.
+    let most = 256 + 20 * (began.elapsed().as_secs() + 1);
+    assert!((256..=most).contains(&heard), "{heard} events, {most} at most");
 }
 
 #[actix_web::test]

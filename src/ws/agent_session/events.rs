@@ -16,49 +16,42 @@ use crate::feeds::{FeedFrame, Topic};
 const MAX_BYTES: usize = 4_096;
 /// The longest kind of an event, in bytes.
 const MAX_KIND_BYTES: usize = 64;
-/// Events of one agent that are shown in one second. A starting host sends some dozens.
-const MAX_A_SECOND: u32 = 20;
-
-/// The minimum time between two lists of all containers' states from one agent. Agents keep to it.
-const STATES_EVERY: Duration = Duration::from_secs(1);
-/// Lists that a slow connection held up arrive together, at most this many.
-const MAX_STATES_AT_ONCE: u32 = 60;
 
 /// How many more events the agent may send.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Allowance {
-    news: EventRate,
-    states: States,
+    news: Rate,
+    states: Rate,
 }
 
-/// Counts the events of the present second.
-#[derive(Debug, Default)]
-struct EventRate {
-    since: Option<Instant>,
-    used: u32,
-}
-
-/// Limits the lists of container states, by the time that they would have taken at the permitted rate.
-#[derive(Debug, Default)]
-struct States {
+/// Limits how often something comes: once in a while, and as often at once as it did not come before, up to a limit.
+#[derive(Debug)]
+struct Rate {
+    every: Duration,
+    at_once: u32,
+    /// When all until now would have come, one at a time.
     until: Option<Instant>,
 }
 
-impl EventRate {
-    fn take(&mut self, now: Instant) -> bool {
-        let is_over = self.since.is_none_or(|since| now.duration_since(since) >= Duration::from_secs(1));
-        if is_over {
-            *self = Self { since: Some(now), used: 0 };
+impl Default for Allowance {
+    fn default() -> Self {
+        Self {
+            // When a host or an engine starts, all of its containers have something to say at once.
+            news: Rate::new(Duration::from_millis(50), 256),
+            // Agents send no more than one list a second, and a slow connection may have held some up.
+            states: Rate::new(Duration::from_secs(1), 60),
         }
-        self.used += 1;
-        self.used <= MAX_A_SECOND
     }
 }
 
-impl States {
+impl Rate {
+    fn new(every: Duration, at_once: u32) -> Self {
+        Self { every, at_once, until: None }
+    }
+
     fn take(&mut self, now: Instant) -> bool {
-        let until = self.until.map_or(now, |until| until.max(now)) + STATES_EVERY;
-        let is_allowed = until.duration_since(now) <= STATES_EVERY * MAX_STATES_AT_ONCE;
+        let until = self.until.map_or(now, |until| until.max(now)) + self.every;
+        let is_allowed = until.duration_since(now) <= self.every * self.at_once;
         if is_allowed {
             self.until = Some(until);
         }
@@ -120,18 +113,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_has_twenty_events() {
-        let (mut news, began) = (EventRate::default(), Instant::now());
+    fn events_may_come_all_at_once_and_then_twenty_a_second() {
+        let (mut news, began) = (Allowance::default().news, Instant::now());
 
-        let shown = (0..50).filter(|_| news.take(began)).count();
+        let at_once = (0..500).filter(|_| news.take(began)).count();
+        let later = (0..500).filter(|_| news.take(began + Duration::from_secs(1))).count();
 
-        assert_eq!(shown, 20);
-        assert!(news.take(began + Duration::from_secs(1)));
+        assert_eq!((at_once, later), (256, 20));
     }
 
     #[test]
     fn states_may_come_once_a_second_and_held_up_ones_together() {
-        let (mut states, began) = (States::default(), Instant::now());
+        let (mut states, began) = (Allowance::default().states, Instant::now());
         let at = |seconds| began + Duration::from_secs(seconds);
 
         let kept = (0..100).filter(|second| states.take(at(*second))).count();
