@@ -22,9 +22,9 @@ const CONTAINERS: i64 = 1_024;
 
 const SPACING_MS: i64 = 10;
 
-/// A neighbour that waits longer for an acknowledgement is starved. This is a debug build on a busy machine, so it says nothing
-/// about a release.
-const SLOWEST_ACK: Duration = Duration::from_secs(20);
+/// A neighbour that waits longer for an acknowledgement is starved. This is a debug build on a machine that may be so busy that it
+/// takes fifteen times as long (24 s were seen), so it says nothing about a release.
+const SLOWEST_ACK: Duration = Duration::from_secs(60);
 
 const MAX_MEBIBYTES: u64 = 800;
 
