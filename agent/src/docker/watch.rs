@@ -33,8 +33,11 @@ const LIST_AFTER_CHANGE: Duration = Duration::from_millis(300);
 /// How soon an engine that has ended is looked for again, and how rarely one that does not return.
 const LOOK_FIRST: Duration = Duration::from_secs(1);
 const LOOK_LAST: Duration = Duration::from_secs(60);
-/// The most time for an additional fact about an event, which waits for it.
+/// The most time for an additional fact about an event, which waits for it, and all later events with it.
 const FACT_WITHIN: Duration = Duration::from_secs(2);
+/// An event that happened longer ago is none of those that the agent watches: Podman repeats old ones when the file in which it keeps
+/// them is full.
+const NEWS_FOR: Duration = Duration::from_secs(60);
 /// The longest line of events: its labels are the container's.
 const MAX_LINE_BYTES: usize = 1 << 20;
 /// As many as a sample can hold.
@@ -103,6 +106,11 @@ impl Docker {
             tokio::select! {
                 happened = lines.next() => {
                     let Some(mut happened) = happened else { return Ok(()) };
+                    if age_of(&happened) > NEWS_FOR {
+                        // It may have left new ones out, too.
+                        list_at = list_at.min(Instant::now() + LIST_AFTER_CHANGE);
+                        continue;
+                    }
                     let requested = attribution.note(&happened, kind);
                     if happened.action.changes_the_list() {
                         list_at = list_at.min(Instant::now() + LIST_AFTER_CHANGE);
@@ -145,12 +153,15 @@ impl Docker {
     }
 
     /// Adds how often a container that died was restarted, and the health where the engine reports a change without the new
-    /// value, as Podman 4 does.
+    /// value, as Podman 4 does. The count is asked for while the death is that young: many deaths at an engine that answers
+    /// slowly would be reported minutes late.
     async fn with_facts(&self, mut happened: ContainerEvent) -> ContainerEvent {
         let is_death = happened.action == Action::Die;
         let is_blank = happened.action == Action::HealthStatus && happened.health().is_none();
+        let within = if is_death { FACT_WITHIN.saturating_sub(age_of(&happened)) } else { FACT_WITHIN };
         if (is_death || is_blank)
-            && let Ok(Ok(inspected)) = timeout(FACT_WITHIN, self.inspect(&happened.container_id)).await
+            && !within.is_zero()
+            && let Ok(Ok(inspected)) = timeout(within, self.inspect(&happened.container_id)).await
         {
             if is_death {
                 happened.set_restart_count(inspected.restart_count);
@@ -192,6 +203,12 @@ impl Docker {
         let states = states.listed(List { asked_at, containers, is_whole });
         Ok(Listing { running, states, is_whole: are_known })
     }
+}
+
+/// How long ago an event happened, by the clock that the engine and the agent share.
+fn age_of(happened: &ContainerEvent) -> Duration {
+    let millis = Timestamp::now().as_millis().saturating_sub(happened.at_ms);
+    Duration::from_millis(u64::try_from(millis).unwrap_or_default())
 }
 
 /// The result of a list of all containers.
@@ -244,3 +261,7 @@ impl EventLines {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "watch_tests.rs"]
+mod tests;
