@@ -15,10 +15,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::real_agent::{agent_program, unprivileged};
-use crate::support::Call;
 use crate::support::command_line::Launched;
 use crate::support::engine::{Container, Engine};
 use crate::support::site::Site;
+use crate::support::{Call, eventually};
 
 /// A service, and the real agent of its server with an engine.
 struct Host {
@@ -59,9 +59,17 @@ impl Host {
         self.site.service.client.post(path).bearer(&self.site.owner.token)
     }
 
-    /// Performs an action on a container. Returns the state in the answer.
+    /// Performs an action on a container. Returns the state in the answer. On a busy machine runc may fail to freeze a container, and
+    /// is asked again.
     async fn act(&self, container: &Container, verb: &str) -> String {
-        let answer = self.post(&format!("/{}/{verb}", container.id)).expect(200).await;
+        let answer = eventually(verb, async || {
+            let answer = self.post(&format!("/{}/{verb}", container.id)).send().await;
+            let body = answer.json();
+            let is_busy = body["detail"].as_str().is_some_and(|detail| detail.contains("unable to freeze"));
+            assert!(is_busy || answer.status == 200, "{}: {body}", answer.status);
+            (!is_busy).then_some(body)
+        })
+        .await;
         let action = verb.split('?').next().unwrap();
         assert_eq!((&answer["container_id"], &answer["action"]), (&Value::from(container.id.as_str()), &action.into()));
         answer["state"].as_str().unwrap().to_owned()
