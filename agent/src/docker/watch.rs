@@ -35,8 +35,8 @@ const LOOK_FIRST: Duration = Duration::from_secs(1);
 const LOOK_LAST: Duration = Duration::from_secs(60);
 /// The most time for an additional fact about an event, which waits for it, and all later events with it.
 const FACT_WITHIN: Duration = Duration::from_secs(2);
-/// An event that happened longer ago is none of those that the agent watches: Podman repeats old ones when the file in which it keeps
-/// them is full.
+/// An event is a repetition that happened so long ago and so long before the newest: Podman repeats old ones when the file in which it
+/// keeps them is full. (Either alone may be a clock that differs, or that was set.)
 const NEWS_FOR: Duration = Duration::from_secs(60);
 /// The longest line of events: its labels are the container's.
 const MAX_LINE_BYTES: usize = 1 << 20;
@@ -102,11 +102,13 @@ impl Docker {
         let (mut list_at, mut again) = (Instant::now(), LIST_AGAIN_FIRST);
         // Known containers may have been restarted since.
         let mut known: Arc<[Running]> = Arc::default();
+        let mut newest_ms = i64::MIN;
         loop {
             tokio::select! {
                 happened = lines.next() => {
                     let Some(mut happened) = happened else { return Ok(()) };
-                    if age_of(&happened) > NEWS_FOR {
+                    newest_ms = newest_ms.max(happened.at_ms);
+                    if age_of(&happened) > NEWS_FOR && between(happened.at_ms, newest_ms) > NEWS_FOR {
                         // It may have left new ones out, too.
                         list_at = list_at.min(Instant::now() + LIST_AFTER_CHANGE);
                         continue;
@@ -207,8 +209,12 @@ impl Docker {
 
 /// How long ago an event happened, by the clock that the engine and the agent share.
 fn age_of(happened: &ContainerEvent) -> Duration {
-    let millis = Timestamp::now().as_millis().saturating_sub(happened.at_ms);
-    Duration::from_millis(u64::try_from(millis).unwrap_or_default())
+    between(happened.at_ms, Timestamp::now().as_millis())
+}
+
+/// Zero if the end is before the start.
+fn between(start_ms: i64, end_ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(end_ms.saturating_sub(start_ms)).unwrap_or_default())
 }
 
 /// The result of a list of all containers.

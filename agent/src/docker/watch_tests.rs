@@ -1,4 +1,4 @@
-use serde_json::json;
+use serde_json::{Value, json};
 use signalbox_protocol::agent::Event;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -47,12 +47,11 @@ async fn next(connected: &Connected) -> Event {
     }
 }
 
-#[tokio::test]
-async fn old_events_that_an_engine_repeats_are_not_reported() {
+/// The names in the first two events that the agent reports of these.
+async fn reported(events: [String; 3]) -> [Value; 2] {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("engine.sock");
-    let events = [start_of("old", 90), start_of("recent", 20), start_of("old", 90), start_of("new", 0)].concat();
-    tokio::spawn(play(UnixListener::bind(&path).unwrap(), events));
+    tokio::spawn(play(UnixListener::bind(&path).unwrap(), events.concat()));
     let docker_host = Some(format!("unix://{}", path.display()));
     let policy = Policy { docker: DockerAccess::Read.into(), docker_host, ..Policy::default() };
     let docker = Docker::new(&policy, Gate::default());
@@ -64,5 +63,19 @@ async fn old_events_that_an_engine_repeats_are_not_reported() {
         reported = async { [next(&connected).await, next(&connected).await] } => Some(reported),
     };
 
-    assert_eq!(reported.unwrap().map(|event| event.fields["name"].clone()), ["recent", "new"]);
+    reported.unwrap().map(|event| event.fields["name"].clone())
+}
+
+#[tokio::test]
+async fn old_events_that_an_engine_repeats_are_not_reported() {
+    let events = [start_of("recent", 20), start_of("old", 90), start_of("new", 0)];
+
+    assert_eq!(reported(events).await, ["recent", "new"]);
+}
+
+#[tokio::test]
+async fn events_of_an_engine_whose_clock_is_behind_are_reported() {
+    let events = [start_of("first", 3_600), start_of("second", 3_599), start_of("third", 3_598)];
+
+    assert_eq!(reported(events).await, ["first", "second"]);
 }
