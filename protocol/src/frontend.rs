@@ -101,6 +101,8 @@ pub enum FeedMessage {
     Servers {},
     /// The token expires in 60 s: send `auth` with a new one.
     TokenExpiring,
+    /// Answers `ping`. Everything that the socket sends at its beginning was sent before.
+    Pong,
 }
 
 impl Message for FeedMessage {
@@ -120,6 +122,7 @@ impl Message for FeedMessage {
         "fleet",
         "servers",
         "token_expiring",
+        "pong",
     ];
 }
 
@@ -183,6 +186,8 @@ pub enum SubscriberMessage {
         #[serde(default)]
         data: Option<TokenData>,
     },
+    /// Asks for `pong`: whether the connection still holds, and where what is sent at the beginning ends.
+    Ping,
 }
 
 /// The `data` of a message that carries a token.
@@ -190,12 +195,4 @@ pub enum SubscriberMessage {
 pub struct TokenData {
     /// The access token.
     pub token: String,
-}
-
-impl SubscriberMessage {
-    /// The new access token, wherever the message has it.
-    pub fn into_token(self) -> Option<String> {
-        let Self::Auth { token, data } = self;
-        token.or_else(|| data.map(|data| data.token))
-    }
 }

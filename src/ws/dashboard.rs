@@ -343,8 +343,12 @@ impl<F: Feature> Dashboard<F> {
     }
 
     fn text(&mut self, text: &str, ctx: &mut Context<F>) {
-        if let Ok(message) = serde_json::from_str::<SubscriberMessage>(text) {
-            return self.renew(message.into_token(), ctx);
+        match serde_json::from_str::<SubscriberMessage>(text) {
+            Ok(SubscriberMessage::Auth { token, data }) => {
+                return self.renew(token.or_else(|| data.map(|data| data.token)), ctx);
+            }
+            Ok(SubscriberMessage::Ping) => return self.send(&FeedMessage::Pong, ctx),
+            Err(_) => {}
         }
         let message = serde_json::from_str::<Value>(text).unwrap_or_default();
         let Some(kind) = message.get("type").and_then(Value::as_str) else {

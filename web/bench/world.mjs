@@ -243,6 +243,7 @@ export async function show(page, world, { alerts = [], origin, hasSockets = true
   if (!hasSockets) return fleet;
   await page.routeWebSocket(/\/ws\/alerts$/, (socket) => {
     for (const alert of alerts) socket.send(JSON.stringify({ type: 'alert', data: alert }));
+    socket.onMessage(() => socket.send('{"type":"pong"}'));
   });
   await page.routeWebSocket(/\/ws\/fleet$/, (socket) => {
     fleet.socket = socket;

@@ -14,14 +14,17 @@ async function setHidden(page: Page, isHidden: boolean): Promise<void> {
   }, isHidden);
 }
 
-/** The sockets that are open, and how many were ever opened. */
-function watchSockets(page: Page): { open: Set<string>; opened: number } {
-  const seen = { open: new Set<string>(), opened: 0 };
+/** The sockets that are open, how many were ever opened, and the signs of life that the service gave on that of alerts. */
+function watchSockets(page: Page): { open: Set<string>; opened: number; signs: number } {
+  const seen = { open: new Set<string>(), opened: 0, signs: 0 };
   page.on('websocket', (socket) => {
     const path = new URL(socket.url()).pathname.replace('/api/v1', '');
     seen.open.add(path);
     seen.opened += 1;
     socket.on('close', () => seen.open.delete(path));
+    socket.on('framereceived', ({ payload }) => {
+      if (path === '/ws/alerts' && String(payload).includes('"pong"')) seen.signs += 1;
+    });
   });
   return seen;
 }
@@ -74,9 +77,13 @@ test('a tab that is hidden for a moment keeps its sockets', async ({ page, accou
   await expect(page.getByRole('article').getByText(t.server.online())).toBeVisible();
   await expect.poll(() => [...sockets.open].sort()).toEqual(['/ws/alerts', '/ws/fleet']);
 
+  // The end of what was open before.
+  await expect.poll(() => sockets.signs).toBe(1);
   await setHidden(page, true);
   await page.clock.fastForward(MINUTE / 2);
   await setHidden(page, false);
+  // The one that was silent was asked whether it still holds.
+  await expect.poll(() => sockets.signs).toBe(2);
   // The wait began again: this is a minute after it was hidden first.
   await setHidden(page, true);
   await page.clock.fastForward(MINUTE / 2 + 1_000);

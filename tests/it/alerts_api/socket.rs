@@ -69,8 +69,11 @@ async fn unresolved_alerts_are_sent_at_once_and_others_as_they_come() {
     site.post(format!("/alerts/{}/acknowledge", acknowledged.id)).expect(200).await;
 
     let mut dashboard = watch(&site, &site.owner).await;
+    dashboard.send(json!({"type": "ping"})).await;
     let first = dashboard.expect("alert").await;
     let second = dashboard.expect("alert").await;
+    // The end of what was open before.
+    dashboard.expect("pong").await;
     publish(&site, r#"{"type":"alert","data":{"id":"later"}}"#);
     let third = dashboard.until("alert").await;
 

@@ -3,8 +3,8 @@ import { live, type Message } from './socket.svelte';
 
 const ORDER = { critical: 0, warning: 1, info: 2 } as const;
 
-/** What a socket tells when it was opened comes within so long; until then what was known before is shown. */
-const OPENING_MS = 400;
+/** What a socket tells when it was opened ends with the answer to a ping. A service from before 2026-12 gives none. */
+const OPENING_MS = 5_000;
 /** Hundreds may come at once: they are shown together. */
 const TOGETHER_MS = 50;
 
@@ -40,27 +40,28 @@ class LiveAlerts {
   });
 
   watch(): () => void {
+    // The service sends all unresolved alerts again; an alert that it does not send was resolved in between. On a slow line they
+    // come over seconds, and what was known before is shown until all are here: none of them would be news otherwise.
+    const begin = () => {
+      this.#known = new Map();
+      this.#stopTimer();
+      this.#show(OPENING_MS);
+      socket.ping();
+    };
     const watcher = {
-      opened: () => {
-        // The service sends all unresolved alerts again; an alert that it does not send was resolved in between.
-        this.#known = new Map();
-        this.#show(OPENING_MS);
-      },
+      opened: begin,
       message: (message: Message) => {
         if (message.type === 'alert') this.#told(message.data as Alert);
-        else if (message.type === 'alerts') {
-          // The servers are others now: the service sends all unresolved alerts again.
-          this.#known = new Map();
-          this.#show(OPENING_MS);
-        }
+        // The servers are others now.
+        else if (message.type === 'alerts') begin();
+        else if (message.type === 'pong' && this.#timer !== undefined) this.#publish();
       },
     };
     // The title of a hidden tab counts them, so this one socket stays.
-    const { stop } = live.watch('/ws/alerts', watcher, { whileHidden: true });
+    const { socket, stop } = live.watch('/ws/alerts', watcher, { whileHidden: true });
     return () => {
       stop();
-      clearTimeout(this.#timer);
-      this.#timer = undefined;
+      this.#stopTimer();
       this.#open = this.#known = new Map();
       this.isKnown = false;
     };
@@ -82,11 +83,18 @@ class LiveAlerts {
   }
 
   #show(afterMs: number): void {
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
-      this.#open = new Map(this.#known);
-      this.isKnown = true;
-    }, afterMs);
+    this.#timer ??= setTimeout(() => this.#publish(), afterMs);
+  }
+
+  #publish(): void {
+    this.#stopTimer();
+    this.#open = new Map(this.#known);
+    this.isKnown = true;
+  }
+
+  #stopTimer(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
   }
 
   #told(alert: Alert): void {

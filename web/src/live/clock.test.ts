@@ -1,6 +1,9 @@
 // @vitest-environment jsdom
-import { expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { clock } from './clock.svelte';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
 
 const header = (ms: number) => new Date(ms).toUTCString();
 

@@ -8,12 +8,17 @@ class FakeWebSocket {
   static made: FakeWebSocket[] = [];
   readyState = 1;
   closedWith: number | null = null;
+  readonly sent: string[] = [];
   onopen: (() => void) | null = null;
   onmessage: ((event: { data: string }) => void) | null = null;
   onclose: ((event: { code: number }) => void) | null = null;
 
   constructor() {
     FakeWebSocket.made.push(this);
+  }
+
+  send(text: string): void {
+    this.sent.push(text);
   }
 
   close(code: number): void {
@@ -77,4 +82,27 @@ it('is lost with a page from the cache of the browser, and what was open on it i
 
   expect(FakeWebSocket.made.map((socket) => socket.closedWith)).toEqual([4000]);
   expect(closed).toEqual([1006]);
+});
+
+it('a socket that has nothing to say is asked for a sign of life, and stays while it gives one', async () => {
+  await opened(false);
+  const [socket] = FakeWebSocket.made;
+  const tended = async (afterMs: number) => {
+    await vi.advanceTimersByTimeAsync(afterMs);
+    document.dispatchEvent(new Event('visibilitychange'));
+    await vi.advanceTimersByTimeAsync(0);
+  };
+
+  await tended(20_000);
+  expect(socket?.sent).toEqual([]);
+  for (let turn = 1; turn <= 10; turn += 1) {
+    await tended(30_000);
+    expect(socket?.sent).toEqual(Array.from({ length: turn }, () => '{"type":"ping"}'));
+    socket?.onmessage?.({ data: '{"type":"pong"}' });
+  }
+  expect(FakeWebSocket.made).toHaveLength(1);
+
+  // It is replaced when it gives none.
+  await tended(91_000);
+  expect(FakeWebSocket.made).toHaveLength(2);
 });

@@ -31,6 +31,8 @@ export interface Options {
 
 /** A tab that is hidden for longer gives its sockets up. */
 const HIDDEN_MS = 60_000;
+/** After so long the service is asked for a sign of life. */
+const QUIET_MS = 25_000;
 /** A connection that says nothing for so long may be half-open, which a page cannot see: it is replaced. */
 const SILENCE_MS = 90_000;
 /** What a browser calls an end that nobody announced. */
@@ -49,6 +51,7 @@ export class Socket {
   #socket: WebSocket | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #failures = 0;
+  /** On this browser's clock: what the service says of the time moves the other one. */
   #openedAt = 0;
   #heardAt = 0;
   #attempt = 0;
@@ -105,13 +108,18 @@ export class Socket {
     return true;
   }
 
+  /** Asks for a `pong`, which comes after everything that the service has to say by then. */
+  ping(): void {
+    this.send({ type: 'ping' });
+  }
+
   /** What waits to be sent, in bytes. */
   get backlog(): number {
     return this.#socket?.bufferedAmount ?? 0;
   }
 
   /** The tab is seen again, or the network is back. */
-  wake(now = clock.present()): void {
+  wake(now = Date.now()): void {
     if (this.state === 'resting' || this.state === 'waiting') void this.connect();
     else this.tend(now);
   }
@@ -156,13 +164,13 @@ export class Socket {
   #opened(): void {
     this.state = 'open';
     this.lostAt = null;
-    this.#openedAt = this.#heardAt = clock.present();
+    this.#openedAt = this.#heardAt = Date.now();
     for (const watcher of this.watchers) watcher.opened?.();
     this.#reached();
   }
 
   #message(text: string): void {
-    this.#heardAt = clock.present();
+    this.#heardAt = Date.now();
     let message: Message;
     try {
       message = JSON.parse(text) as Message;
@@ -181,7 +189,7 @@ export class Socket {
 
   async #closed(code: number): Promise<void> {
     this.#letGo();
-    const held = this.state === 'open' && clock.present() - this.#openedAt > STEADY_MS;
+    const held = this.state === 'open' && Date.now() - this.#openedAt > STEADY_MS;
     this.lostAt ??= clock.present();
     const attempt = this.#attempt;
     for (const watcher of [...this.watchers]) watcher.closed?.(code);
@@ -224,7 +232,10 @@ export class Socket {
 
   /** Called now and then: looks for half-open connections. What is opened once may say nothing for hours. */
   tend(now: number): void {
-    if (this.state === 'open' && !this.options.once && now - this.#heardAt > SILENCE_MS) void this.connect();
+    if (this.state !== 'open' || this.options.once) return;
+    const silence = now - this.#heardAt;
+    if (silence > SILENCE_MS) void this.connect();
+    else if (silence > QUIET_MS) this.ping();
   }
 }
 
@@ -237,7 +248,7 @@ class Live {
     window.addEventListener('online', () => this.#each((socket) => socket.wake()));
     window.addEventListener('offline', () => this.#each((socket) => socket.lose()));
     window.addEventListener('pageshow', (event) => event.persisted && this.#each((socket) => socket.revive()));
-    setInterval(() => document.hidden || this.#each((socket) => socket.tend(clock.present())), 15_000);
+    setInterval(() => document.hidden || this.#each((socket) => socket.tend(Date.now())), 15_000);
   }
 
   /** Watches what a socket says. Call what it gives when you are done: the last one closes the socket. */
