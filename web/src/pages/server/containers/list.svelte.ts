@@ -35,6 +35,8 @@ export class ContainerList {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isReading = false;
   #isWanted = false;
+  /** How many things were done here. */
+  #acts = 0;
 
   constructor(serverId: string, server: () => Server) {
     this.#serverId = serverId;
@@ -72,9 +74,13 @@ export class ContainerList {
     this.#isWanted = this.#isReading;
     if (this.#isReading) return;
     this.#isReading = true;
+    const acts = this.#acts;
     try {
       const path = { server_id: this.#serverId };
-      this.containers = await take(api.GET('/api/v1/docker/{server_id}/containers', { params: { path } }));
+      const found = await take(api.GET('/api/v1/docker/{server_id}/containers', { params: { path } }));
+      // A list from before something was done would take that back.
+      if (acts === this.#acts) this.containers = found;
+      else this.#isWanted = true;
       this.readAt = clock.present();
       this.failure = null;
     } catch (error) {
@@ -109,6 +115,7 @@ export class ContainerList {
       );
       if (!acted) return this.forget(id);
       // The list is older than the answer.
+      this.#acts += 1;
       this.containers = (this.containers ?? []).map((one) => (one.id === id ? { ...one, state: acted.state } : one));
       const done: Deed = { ...deed, state: 'done' };
       this.deeds.set(id, done);
