@@ -21,7 +21,7 @@ use crate::report::{Report, in_one_line, megabytes, progress, rounded};
 use crate::service::ServiceOptions;
 use crate::stats::median;
 
-/// From the start of the scenario until the cost of a sample at a pace has been measured: three minutes, and some room.
+/// From the start of the scenario until the live samples have been measured: three minutes, and some room.
 const MEASURED_WITHIN: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Debug, Args)]
@@ -80,17 +80,18 @@ pub async fn run(options: &ServiceOptions, args: &InstancesArgs) -> anyhow::Resu
     let mut cluster = Cluster::start(options, live + args.old_servers).await?;
     let mut turns: Vec<Turns> =
         args.counts.iter().map(|count| Turns { count: (*count).max(1), fast: Vec::new(), steady: None }).collect();
+    // First, because what is sent as fast as it goes is put in order behind it: a sample at a pace would cost up to twice as much.
+    for turn in &mut turns {
+        progress(format_args!("a sample every {} s: {} instances", args.interval.as_secs_f64(), turn.count));
+        cluster.resize(turn.count).await?;
+        turn.steady = Some(at_a_pace(&cluster, args).await?);
+    }
     for round in 1..=args.rounds {
         for turn in &mut turns {
             progress(format_args!("as fast as it goes, round {round} of {}: {} instances", args.rounds, turn.count));
             cluster.resize(turn.count).await?;
             turn.fast.push(as_fast_as_it_goes(&cluster, args).await?);
         }
-    }
-    for turn in &mut turns {
-        progress(format_args!("a sample every {} s: {} instances", args.interval.as_secs_f64(), turn.count));
-        cluster.resize(turn.count).await?;
-        turn.steady = Some(at_a_pace(&cluster, args).await?);
     }
     cluster.renew().await?;
     let plan = StoredPlan {
