@@ -221,13 +221,14 @@ async fn a_graceful_stop_tells_agents_to_come_back() {
 
 #[actix_web::test]
 async fn a_stop_does_not_wait_for_connections_that_show_no_key() {
-    let site = Site::start().await;
+    // None of them ends on its own in time.
+    let site = Site::start_with(|config| config.timing.auth_deadline = Duration::from_secs(600)).await;
     let strangers = [RawSocket::agent(site.service.address).await, RawSocket::connect(site.service.address).await];
     let began = Instant::now();
 
     site.stop().await;
 
-    assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(50), "it took {:?}", began.elapsed());
     for mut stranger in strangers {
         stranger.end().await;
     }

@@ -16,6 +16,9 @@ use crate::support::{Account, Call, eventually, text_of};
 /// An hour.
 const LONG: i64 = 3_600_000;
 
+/// Late enough for the signatures and the request before it, on a machine under load.
+const SOON: i64 = 10_000;
+
 /// A service whose only server asks for two signatures, and who may sign.
 struct Scene {
     site: Site,
@@ -219,7 +222,7 @@ async fn a_request_that_no_agent_would_run_is_refused_at_once() {
 #[actix_web::test]
 async fn what_nobody_signs_in_time_expires() {
     let mut scene = Scene::start().await;
-    let payload = scene.signers.payload("uptime", 1_500, &json!({}));
+    let payload = scene.signers.payload("uptime", SOON, &json!({}));
     let waiting = scene.ask(&payload, &["ada"]).await;
 
     let expired = scene.until(&waiting, "expired").await;
@@ -233,7 +236,7 @@ async fn what_nobody_signs_in_time_expires() {
 #[actix_web::test]
 async fn what_holds_later_waits_until_then() {
     let mut scene = Scene::start().await;
-    let at = signalbox_protocol::Timestamp::now().plus_millis(1_500);
+    let at = signalbox_protocol::Timestamp::now().plus_millis(SOON);
     let payload = scene.signers.payload("uptime", LONG, &json!({ "not_before": at }));
 
     let waiting = scene.ask(&payload, &["ada", "ben"]).await;

@@ -37,8 +37,14 @@ fn local() -> Sender {
     Sender::new(config(&["127.0.0.0/8"])).unwrap()
 }
 
+fn limited(limits: Limits) -> Sender {
+    Sender::new(SenderConfig { limits, ..config(&["127.0.0.0/8"]) }).unwrap()
+}
+
+/// A sender that waits long enough for a connection, on a machine under load, but hardly for an answer.
 fn impatient() -> Sender {
-    Sender::new(SenderConfig { limits: Limits::each(Duration::from_millis(150)), ..config(&["127.0.0.0/8"]) }).unwrap()
+    let (connect, answer) = (Duration::from_secs(5), Duration::from_millis(150));
+    limited(Limits { connect, answer, ..Limits::each(PATIENCE) })
 }
 
 fn webhook(url: impl Into<String>) -> Settings {

@@ -87,12 +87,12 @@ impl Host {
         eventually("samples arrive", async || (self.sample_times().await.len() >= count).then_some(())).await;
     }
 
-    /// Stops the service for ten samples' time, and starts it again on the same port.
+    /// Stops the service for twenty samples' time, and starts it again on the same port.
     async fn interrupt(self) -> Self {
         let outcome = self.service.terminate().await;
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
         // Time has to pass for the agent to take samples that it cannot deliver.
-        tokio::time::sleep(INTERVAL * 10).await;
+        tokio::time::sleep(INTERVAL * 20).await;
         let service = ServiceProcess::start_at(self.data_dir.path(), &self.port.address.to_string()).await;
         Self { service, ..self }
     }
@@ -225,6 +225,7 @@ async fn after_an_outage_of_the_service_no_sample_is_missing() {
     let _agent = host.agent();
     host.until_samples(2).await;
 
+    let gone = Timestamp::now();
     let host = host.interrupt().await;
     let back = Timestamp::now();
     eventually("a sample from after the outage", async || {
@@ -235,8 +236,8 @@ async fn after_an_outage_of_the_service_no_sample_is_missing() {
     let times = host.sample_times().await;
     let gaps = times.windows(2).map(|pair| pair[1].millis_since(pair[0]));
     let longest = gaps.max().unwrap();
-    // Half of the outage: a machine under load may keep the agent from a sample or two.
-    assert!(longest as u128 <= INTERVAL.as_millis() * 5, "a gap of {longest} ms in {times:?}");
+    // A machine under load may keep the agent from some samples.
+    assert!(longest <= back.millis_since(gone) / 2, "a gap of {longest} ms in {times:?}");
     host.until_status("online").await;
 }
 
@@ -290,7 +291,7 @@ async fn it_ends_well_on_sigterm() {
     let outcome = agent.outcome().await;
 
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
-    assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(50), "it took {:?}", began.elapsed());
     host.until_status("offline").await;
 }
 

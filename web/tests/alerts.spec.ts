@@ -1,6 +1,6 @@
 import { expectAccessible } from './support/accessible.ts';
 import { address } from './support/pages.ts';
-import { enter, expect, navigation, tab, test } from './support/test.ts';
+import { enter, expect, navigation, tab, test, told } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test('a crossed threshold is seen everywhere by itself, is acknowledged, and is resolved', async ({
@@ -118,15 +118,14 @@ test('a threshold is dragged in the chart, and kept where it lands', async ({ si
   await page.mouse.up();
   await page.mouse.move(x, y);
   await expect(value).toHaveValue(String(held));
+  const added = told(page, t.serverAlerts.added());
   await editor.getByRole('button', { name: t.serverAlerts.addRule() }).click();
 
-  await expect(page.getByText(t.serverAlerts.added())).toBeVisible();
-  const [kept] = await site.call<{ threshold_value: number }[]>(
-    'GET',
-    `/alerts/thresholds?server_id=${server.id}`,
-    account.token,
-  );
-  expect(kept?.threshold_value).toBe(held);
+  await added;
+  const rules = `/alerts/thresholds?server_id=${server.id}`;
+  await expect
+    .poll(() => site.call<{ threshold_value: number }[]>('GET', rules, account.token))
+    .toMatchObject([{ threshold_value: held }]);
 });
 
 test("a threshold is set against the server's chart, which says what it would have done", async ({
@@ -219,7 +218,9 @@ test('a threshold is switched off, changed and deleted', async ({ signedIn: page
   });
   await page.goto('/alerts?view=thresholds');
 
+  const saved = page.waitForResponse((response) => response.request().method() === 'PUT');
   await page.getByRole('switch').uncheck();
+  await saved;
   await page.reload();
   await expect(page.getByRole('switch')).not.toBeChecked();
 

@@ -277,12 +277,12 @@ test('what is not signed in time says that it has expired, while somebody looks'
 }) => {
   const [ada, ben] = [sshKey(site, 'ada'), sshKey(site, 'ben')];
   const server = await serverWith(site, account, site.unique('vault'), [ada.line, ben.line]);
-  const { id } = await askForMore(site, account, server, ada, { holdsMs: 15_000 });
+  const { id } = await askForMore(site, account, server, ada, { holdsMs: 45_000 });
 
   await page.goto(`/run/${id}`);
   await expect(badge(page, t.approvals.waitsFor({ count: 1 }))).toBeVisible();
 
-  await expect(badge(page, t.approvals.expired())).toBeVisible({ timeout: 30_000 });
+  await expect(badge(page, t.approvals.expired())).toBeVisible({ timeout: 90_000 });
   await expect(main(page)).toContainText(t.approvals.expiredText());
   await expect(main(page).getByRole('button', { name: t.approvals.withdraw() })).toBeHidden();
 });

@@ -67,9 +67,15 @@ test('the network tile is that of the last two samples, whatever the charts show
   await expect(received).toHaveText(/\b1,000 B\/s/);
 });
 
+/** The charts are there, and the numbers above them, so that they stay where they are. */
+async function settled(page: Page): Promise<void> {
+  await expect(chart(page, t.overview.cpu()).locator('canvas')).toBeVisible();
+  await expect(page.getByRole('list', { name: t.overview.now() })).toContainText(/\d %/);
+}
+
 test('a drag zooms, and Back of the browser leads to the range before', async ({ page, control }) => {
   await enter(page, control.account, `/servers/${control.server.id}`);
-  await expect(chart(page, t.overview.cpu()).locator('canvas')).toBeVisible();
+  await settled(page);
   const before = page.url();
   const box = await slider(page).boundingBox();
   if (!box) throw new Error('the chart has no place');
@@ -340,6 +346,7 @@ test('a pinned time stands in the address, which shows it again', async ({ page,
 test('a pinned time does not lie over the range', async ({ page, control }) => {
   await page.setViewportSize({ width: 1440, height: 900 });
   await enter(page, control.account, `/servers/${control.server.id}`);
+  await expect(slider(page)).toHaveAttribute('aria-valuetext', /\d/);
   await slider(page).focus();
   await page.keyboard.press('End');
   await page.keyboard.press('Enter');
@@ -370,7 +377,7 @@ test('a pinned time does not lie over the range', async ({ page, control }) => {
 
 test('charts stand still when somebody zooms', async ({ page, control }) => {
   await enter(page, control.account, `/servers/${control.server.id}`);
-  await expect(chart(page, t.overview.cpu()).locator('canvas')).toBeVisible();
+  await settled(page);
   const top = () => chart(page, t.overview.cpu()).evaluate((figure) => figure.getBoundingClientRect().top + scrollY);
 
   for (const width of [1440, 1280, 1024, 768, 390]) {
@@ -403,7 +410,7 @@ test('the list of processes does not say "now" of an earlier one', async ({ sign
   await page.goto(`/servers/${server.id}`);
   const list = page.getByRole('region', { name: t.overview.topProcesses() });
   await expect(list).toContainText('present');
-  await expect(chart(page, t.overview.cpu()).locator('canvas')).toBeVisible();
+  await settled(page);
   const box = await slider(page).boundingBox();
   if (!box) throw new Error('the chart has no place');
   await page.mouse.move(box.x + box.width / 3, box.y + box.height / 2);

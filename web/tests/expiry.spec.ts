@@ -55,7 +55,7 @@ const sockets: Watched[] = [
       await page
         .getByRole('textbox', { name: t.commands.command() })
         // Its end would close the socket.
-        .fill(`echo early; until [ -e '${file}' ]; do sleep 0.1; done; echo late; sleep 10`);
+        .fill(`echo early; until [ -e '${file}' ]; do sleep 0.1; done; echo late; sleep 60`);
       await page.getByRole('button', { name: t.commands.run(), exact: true }).click();
       const output = page.getByRole('region', { name: t.commandParts.output() });
       await expect(output).toContainText('early');

@@ -88,6 +88,8 @@ test('a command on ten servers takes four clicks', async ({ page, account, site 
 });
 
 test('what ran at a minute takes two clicks from the fleet', async ({ page, control }) => {
+  // A new agent is on the map once its first minute is over.
+  test.slow();
   const clicks = await Clicks.on(page);
   await enter(page, control.account);
   await navigation(page).getByRole('link', { name: t.timeline.title() }).click();

@@ -159,9 +159,10 @@ test('a block of code is copied', async ({ page, context }) => {
   await page.goto('/help/guides/agents');
   const block = page.locator('.code').first();
   await block.hover();
+  const copied = block.getByRole('button', { name: 'Copied' }).waitFor();
   await block.getByRole('button', { name: 'Copy' }).click();
 
-  await expect(block.getByRole('button', { name: 'Copied' })).toBeVisible();
+  await copied;
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(
     (await block.locator('code').textContent())?.trimEnd(),
   );
@@ -250,8 +251,8 @@ test('what a server does not allow leads to its policy', async ({ page, account,
 test('g and h go to the help', async ({ signedIn: page }) => {
   await page.goto('/alerts?view=thresholds');
   await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
-  await page.keyboard.press('g');
-  await page.keyboard.press('h');
+  // One after the other without waiting: the second must follow soon.
+  await Promise.all([page.keyboard.press('g'), page.keyboard.press('h')]);
 
   await expect(page).toHaveURL(/\/help\/guides\/alerts#thresholds$/);
 });

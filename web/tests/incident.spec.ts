@@ -71,7 +71,7 @@ test("a container's alert shows its own lines, those of the system, and the cont
 }) => {
   const server = await site.server(account, 'host');
   const name = site.unique(`ending-${process.pid}`);
-  site.keepsSystemLog(server.key, 'kernel: the disk is slow');
+  const write = site.keepsSystemLog(server.key);
   await site.call('POST', '/alerts/thresholds', account.token, {
     server_id: server.id,
     metric_type: 'container_state',
@@ -82,6 +82,8 @@ test("a container's alert shows its own lines, those of the system, and the cont
   });
   await site.agent(account, server, '--logs', 'on', '--docker', 'read', '--docker-host', control.docker.host);
   await control.docker.run(name, 'echo the last words', 'exit 3');
+  // The page shows two minutes before the alert.
+  write('kernel: the disk is slow');
   let id = '';
   await site.until(async () => {
     const [alert] = await site.call<{ id: string }[]>('GET', '/alerts', account.token);

@@ -28,6 +28,9 @@ test('two logs stand in the order of their time, from before and as they are wri
   writeFileSync(other, at(2, 'second') + at(4, 'ERROR fourth'));
   const logs = new URLSearchParams([one, other].map((path) => ['log', `${control.server.id}:file:${path}`]));
 
+  await page.clock.install();
+  const told: string[] = [];
+  page.on('websocket', (socket) => socket.on('framereceived', ({ payload }) => told.push(String(payload))));
   await enter(page, control.account, `/logs?${logs}`);
 
   await expect(linesOf(page)).toContainText('fourth');
@@ -36,8 +39,12 @@ test('two logs stand in the order of their time, from before and as they are wri
     .toEqual(['first', 'second', 'third', 'fourth']);
   const shown = page.getByRole('list', { name: t.mix.shown() });
   await expect(shown.getByRole('listitem')).toHaveCount(2);
+  // What is younger waits for a moment: no time passes in the page until both are there.
+  await page.clock.pauseAt(Date.now() + 60_000);
   appendFileSync(other, at(9, 'younger'));
   appendFileSync(one, at(8, 'older'));
+  for (const line of ['younger', 'older']) await expect.poll(() => told.some((text) => text.includes(line))).toBe(true);
+  await page.clock.resume();
   await expect(linesOf(page)).toContainText('younger');
   await expect
     .poll(async () => (await textsOf(page)).slice(-2).map((text) => text.split(' ').at(-1)))

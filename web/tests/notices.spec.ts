@@ -22,6 +22,8 @@ async function begin(page: Page, site: Site, account: Account, path = '/account'
   const server = await site.server(account, 'noisy');
   await site.agent(account, server);
   await cross(site, account, server, 0.001, 'info');
+  const open = () => site.call<object[]>('GET', `/alerts?server_id=${server.id}&status=active`, account.token);
+  await site.until(async () => (await open()).length === 1, 'the alert is open');
   await enter(page, account, path);
   await expect(navigation(page).getByLabel(t.app.unacknowledged({ count: 1 }))).toBeVisible();
   return server;

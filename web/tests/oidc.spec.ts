@@ -40,6 +40,19 @@ async function startProvider(service: string): Promise<{ issuer: string; end: ()
   throw new Error('the provider did not start');
 }
 
+async function startBoth(secretFile: string) {
+  const port = await freePort();
+  const provider = await startProvider(`http://127.0.0.1:${port}`);
+  const flags = ['--oidc-issuer', provider.issuer, '--oidc-client-id', 'signalbox', '--oidc-name', 'Corp'];
+  try {
+    const site = await Site.start(`127.0.0.1:${port}`, ...flags, '--oidc-client-secret-file', secretFile);
+    return { site, provider };
+  } catch (error) {
+    provider.end();
+    throw error;
+  }
+}
+
 interface Corp {
   site: Site;
   issuer: string;
@@ -48,14 +61,11 @@ interface Corp {
 const test = base.extend<{ origins: string[] }, { corp: Corp }>({
   corp: [
     async ({}, use) => {
-      const port = await freePort();
-      const address = `http://127.0.0.1:${port}`;
-      const provider = await startProvider(address);
       const directory = mkdtempSync(join(tmpdir(), 'signalbox-oidc-'));
       const file = join(directory, 'client-secret');
       writeFileSync(file, 'the secret of the client', { mode: 0o600 });
-      const flags = ['--oidc-issuer', provider.issuer, '--oidc-client-id', 'signalbox', '--oidc-name', 'Corp'];
-      const site = await Site.start(`127.0.0.1:${port}`, ...flags, '--oidc-client-secret-file', file);
+      // Somebody else may have taken the port by then.
+      const { site, provider } = await startBoth(file).catch(() => startBoth(file));
       await site.account();
       await use({ site, issuer: provider.issuer });
       await site.stop();

@@ -120,9 +120,11 @@ test('a browser that subscribes is a channel, until it is turned off there', asy
   const made = await onlyChannel(site, account);
   expect(made).toMatchObject({ type: 'push', destination: 'push.invalid', enabled: true });
   await expect(page.getByRole('listitem').filter({ hasText: made.name })).toContainText('push.invalid');
-  expect(await shown(page)).toEqual([
-    { title: t.notices.testTitle(), body: t.notices.testText(), tag: 'test', path: '/account/notifications' },
-  ]);
+  await expect
+    .poll(() => shown(page))
+    .toEqual([
+      { title: t.notices.testTitle(), body: t.notices.testText(), tag: 'test', path: '/account/notifications' },
+    ]);
 
   await page.reload();
   await expect(page.getByText(t.notices.push())).toBeVisible();

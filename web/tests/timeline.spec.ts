@@ -8,6 +8,15 @@ const map = (page: Page, metric: string) => page.getByRole('application', { name
 const panel = (page: Page, server: string) =>
   page.getByRole('complementary', { name: t.like(t.timeline.panel({ server, time: '{}' })) });
 
+/** Opens the map with a server of it. A new agent is on it once its first minute is over. */
+async function onMap(page: Page, path: string, name: string): Promise<void> {
+  test.slow();
+  await expect(async () => {
+    await page.goto(path);
+    await expect(page.getByRole('table').getByRole('button', { name, exact: true })).toBeVisible({ timeout: 10_000 });
+  }).toPass();
+}
+
 test('a server of the table opens its minute: charts, processes, events, sign-ins, deploys and lines', async ({
   signedIn: page,
   account,
@@ -19,13 +28,8 @@ test('a server of the table opens its minute: charts, processes, events, sign-in
   await site.agent(account, server, '--logs', 'on', '--log-path', site.directory);
   const deploy = { kind: 'deploy', text: 'Shop', version: '2.14.0' };
   await site.call('POST', `/servers/${server.id}/events`, account.token, deploy);
-  const listed = page.getByRole('table').getByRole('button', { name, exact: true });
-  // The map has its first minute once that is over.
-  await expect(async () => {
-    await page.goto('/timeline?range=15m');
-    await expect(listed).toBeVisible({ timeout: 10_000 });
-  }).toPass();
-  await listed.click();
+  await onMap(page, '/timeline?range=15m', name);
+  await page.getByRole('table').getByRole('button', { name, exact: true }).click();
 
   const minute = panel(page, name);
   await expect(minute.getByRole('heading', { name, level: 2 })).toBeVisible();
@@ -56,8 +60,8 @@ test('a server of the table opens its minute: charts, processes, events, sign-in
 });
 
 test('the map is read and opened by keys', async ({ page, control }) => {
-  await enter(page, control.account, '/timeline?range=15m&sort=name');
-  await expect(page.getByRole('table').getByRole('button', { name: 'control', exact: true })).toBeVisible();
+  await enter(page, control.account, '/account');
+  await onMap(page, '/timeline?range=15m&sort=name', 'control');
 
   await map(page, t.timeline.cpu()).focus();
   await page.keyboard.press('ArrowDown');
@@ -143,9 +147,9 @@ test('somebody without servers learns what to do', async ({ signedIn: page }) =>
 });
 
 test('a click on the map opens what is under the pointer', async ({ page, control }) => {
-  await enter(page, control.account, '/timeline?range=5m');
+  await enter(page, control.account, '/account');
+  await onMap(page, '/timeline?range=5m', 'control');
   const canvas = map(page, t.timeline.cpu()).locator('canvas');
-  await expect(page.getByRole('table').getByRole('button', { name: 'control', exact: true })).toBeVisible();
   const box = await canvas.boundingBox();
   if (!box) throw new Error('the map is not there');
 
@@ -165,9 +169,8 @@ test('a click on the map opens what is under the pointer', async ({ page, contro
 
 test('a drag zooms, and Back of the browser leads to the range before', async ({ page, control }) => {
   await enter(page, control.account, '/account');
-  await page.goto('/timeline?range=5m');
+  await onMap(page, '/timeline?range=5m', 'control');
   const canvas = map(page, t.timeline.cpu()).locator('canvas');
-  await expect(page.getByRole('table').getByRole('button', { name: 'control', exact: true })).toBeVisible();
   const before = page.url();
   const box = await canvas.boundingBox();
   if (!box) throw new Error('the map is not there');
@@ -187,8 +190,8 @@ test('a drag zooms, and Back of the browser leads to the range before', async ({
 });
 
 test('the button that leads back closes the panel that was opened since', async ({ page, control }) => {
-  await enter(page, control.account, '/timeline?range=5m');
-  await expect(page.getByRole('table').getByRole('button', { name: 'control', exact: true })).toBeVisible();
+  await enter(page, control.account, '/account');
+  await onMap(page, '/timeline?range=5m', 'control');
   const before = page.url();
   await page.getByRole('button', { name: t.timeline.before() }).click();
   await expect(page).toHaveURL(/from=.*to=/);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expectAccessible, OF_COLOURS } from './support/accessible.ts';
 import { Site, type Account } from './support/site.ts';
 import { expectTargets } from './support/targets.ts';
-import { enter, expect, expectFits, tab, test as base } from './support/test.ts';
+import { enter, expect, expectFits, tab, test as base, told } from './support/test.ts';
 import { expectWhole } from './support/widths.ts';
 import { releasesIn, startMadeUp, startUpdatable, VERSION, type Behaviour, type Releases } from './support/updates.ts';
 import * as t from './support/texts.ts';
@@ -160,9 +160,10 @@ test('a real agent takes a release in the first wave, and the rollout is paused,
   await press(page, 'canary');
   await expect(reach.nth(0)).toContainText('canary-1');
   await expect(reach.nth(1)).toHaveText(/web-1/);
+  const started = told(page, t.updates.started({ version: VERSION }));
   await press(page, t.updates.startOn({ count: 2 }));
 
-  await expect(page.getByText(t.updates.started({ version: VERSION }))).toBeVisible();
+  await started;
   await expect(waves(page).nth(0)).toContainText(t.updates.running());
   await expect(waves(page).nth(1)).toContainText(t.updates.waveLater());
   await expect(waves(page).nth(0)).toContainText(t.updates.updatedOf({ done: 1, total: 1 }), UPDATED);

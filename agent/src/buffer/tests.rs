@@ -21,6 +21,11 @@ fn small() -> BufferLimits {
     }
 }
 
+/// A directory in memory: on a disk under load a call may take as long as on one that hangs.
+fn state_dir() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap()
+}
+
 fn open(dir: &Path, limits: BufferLimits) -> Buffer {
     Buffer::open(Some(StateDir::new(dir)), limits, Catalog::default(), START).unwrap()
 }
@@ -59,7 +64,7 @@ fn bytes(dir: &Path) -> u64 {
 
 #[test]
 fn samples_come_out_in_order_and_stay_until_they_are_acknowledged() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let mut buffer = open(dir.path(), small());
     append(&mut buffer, 0..10);
 
@@ -73,7 +78,7 @@ fn samples_come_out_in_order_and_stay_until_they_are_acknowledged() {
 
 #[test]
 fn a_batch_knows_its_last_samples_number() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let mut buffer = open(dir.path(), small());
     append(&mut buffer, 0..3);
 
@@ -84,7 +89,7 @@ fn a_batch_knows_its_last_samples_number() {
 
 #[test]
 fn a_batch_has_at_most_256_samples_and_some_128_kib() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let mut buffer = open(dir.path(), BufferLimits::default());
     append(&mut buffer, 0..300);
     (0..5).for_each(|_| buffer.append(&[7; 60_000]));
@@ -98,7 +103,7 @@ fn a_batch_has_at_most_256_samples_and_some_128_kib() {
 
 #[test]
 fn unacknowledged_samples_survive_a_restart_and_numbers_rise() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let mut buffer = open(dir.path(), small());
     append(&mut buffer, 0..10);
     buffer.ack(START + 3);
@@ -114,7 +119,7 @@ fn unacknowledged_samples_survive_a_restart_and_numbers_rise() {
 
 #[test]
 fn a_clock_that_went_back_does_not_reuse_a_number() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let mut buffer = open(dir.path(), small());
     append(&mut buffer, 0..3);
     drop(buffer);
@@ -127,14 +132,14 @@ fn a_clock_that_went_back_does_not_reuse_a_number() {
 
 #[test]
 fn a_kill_in_the_middle_of_a_write_costs_only_that_sample() {
-    let whole = tempfile::tempdir().unwrap();
+    let whole = state_dir();
     append(&mut open(whole.path(), small()), 0..3);
     let [path] = files(whole.path()).try_into().unwrap();
     let file = fs::read(&path).unwrap();
     let record = record::length(sample(0).len());
 
     for cut in 1..record {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = state_dir();
         fs::write(dir.path().join(path.file_name().unwrap()), &file[..file.len() - cut]).unwrap();
         let mut buffer =
             Buffer::open(Some(StateDir::new(dir.path())), small(), Catalog::default(), START + 5000).unwrap();
@@ -146,7 +151,7 @@ fn a_kill_in_the_middle_of_a_write_costs_only_that_sample() {
 
 #[test]
 fn a_file_that_is_damaged_while_it_is_used_costs_no_other() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let mut buffer = open(dir.path(), small());
     append(&mut buffer, 0..20);
     let second = files(dir.path())[1].clone();
@@ -162,7 +167,7 @@ fn a_file_that_is_damaged_while_it_is_used_costs_no_other() {
 
 #[test]
 fn a_file_of_something_else_is_removed() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     fs::write(dir.path().join("0001.samples"), "not a buffer").unwrap();
 
     let mut buffer = open(dir.path(), small());
@@ -174,7 +179,7 @@ fn a_file_of_something_else_is_removed() {
 
 #[test]
 fn a_full_buffer_drops_the_oldest_and_stays_within_its_bound() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let mut buffer = open(dir.path(), small());
 
     append(&mut buffer, 0..500);
@@ -197,7 +202,7 @@ fn logged(work: impl FnOnce()) -> Vec<String> {
 
 #[test]
 fn the_log_reports_a_full_buffer_and_the_end_of_the_outage() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     for mut buffer in [open(dir.path(), small()), Buffer::open(None, small(), Catalog::default(), START).unwrap()] {
         let during = logged(|| append(&mut buffer, 0..500));
         let newest = buffer.newest();
@@ -217,7 +222,7 @@ fn the_log_reports_a_full_buffer_and_the_end_of_the_outage() {
 
 #[test]
 fn a_batch_ends_where_it_should() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     for mut buffer in [open(dir.path(), small()), Buffer::open(None, small(), Catalog::default(), START).unwrap()] {
         append(&mut buffer, 0..5);
 
@@ -231,7 +236,7 @@ fn a_batch_ends_where_it_should() {
 
 #[test]
 fn the_newest_sample_is_known_after_a_restart_too() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     append(&mut open(dir.path(), small()), 0..10);
 
     let mut reopened =
@@ -244,7 +249,7 @@ fn the_newest_sample_is_known_after_a_restart_too() {
 
 #[test]
 fn messages_are_numbered_higher_than_in_any_run_before() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let mut buffer = open(dir.path(), small());
     append(&mut buffer, 0..3);
     let first = [buffer.number_message(), buffer.number_message()];
@@ -258,7 +263,7 @@ fn messages_are_numbered_higher_than_in_any_run_before() {
 
 #[test]
 fn a_day_of_samples_is_kept_even_where_they_are_large() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let mut buffer = open(dir.path(), BufferLimits { disk_samples: 300, ..small() });
 
     append(&mut buffer, 0..500);
@@ -277,7 +282,7 @@ fn the_default_bounds_hold_a_day_of_ordinary_samples() {
 
 #[test]
 fn a_connected_agents_directory_stays_small() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let mut buffer = open(dir.path(), BufferLimits::default());
 
     for number in 0..2000 {
@@ -292,7 +297,7 @@ fn a_connected_agents_directory_stays_small() {
 
 #[test]
 fn an_acknowledgement_survives_a_restart() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let mut buffer = open(dir.path(), small());
     append(&mut buffer, 0..3);
     buffer.ack(START + 2);
@@ -307,7 +312,7 @@ fn an_acknowledgement_survives_a_restart() {
 
 #[test]
 fn an_acknowledgement_of_unsent_samples_is_ignored() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let mut buffer = open(dir.path(), small());
     append(&mut buffer, 0..3);
 
@@ -318,7 +323,7 @@ fn an_acknowledgement_of_unsent_samples_is_ignored() {
 
 #[test]
 fn two_agents_cannot_share_a_directory() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let _first = open(dir.path(), small());
 
     let second = Buffer::open(Some(StateDir::new(dir.path())), small(), Catalog::default(), START);
@@ -333,7 +338,7 @@ fn two_agents_cannot_share_a_directory() {
 
 #[test]
 fn a_file_as_state_directory_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
 
@@ -357,7 +362,7 @@ fn without_a_directory_the_buffer_in_memory_is_bounded() {
 
 #[test]
 fn a_disk_that_fails_for_a_while_costs_no_sample_and_no_order() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let state = dir.path().join("state");
     // Every sample needs a new file, so each append meets the missing directory.
     let mut buffer = open(&state, BufferLimits { segment_bytes: 1, ..small() });

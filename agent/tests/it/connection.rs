@@ -122,7 +122,7 @@ async fn a_temporary_refusal_is_waited_out() {
 async fn a_service_that_hangs_at_any_step_is_left() {
     let service = Service::start().await;
     // Enough for the attempt that succeeds, on a machine under load.
-    let step = Duration::from_secs(3);
+    let step = Duration::from_secs(10);
     let timing = Timing { handshake_step: step, ..config(&service.url()).timing };
     let agent = Agent::start(signalbox_agent::Config { timing, ..config(&service.url()) });
 
@@ -149,13 +149,13 @@ async fn a_service_that_falls_silent_is_left() {
 #[tokio::test]
 async fn pings_alone_keep_a_connection() {
     let service = Service::start().await;
-    let timing = Timing { silence: Duration::from_secs(3), ..config(&service.url()).timing };
+    let timing = Timing { silence: Duration::from_secs(10), ..config(&service.url()).timing };
     let agent = Agent::start(signalbox_agent::Config { timing, ..config(&service.url()) });
     let mut peer = service.accept_authenticated().await;
 
     let began = Instant::now();
     let mut pings = tokio::time::interval(Duration::from_millis(50));
-    while began.elapsed() < Duration::from_secs(7) {
+    while began.elapsed() < Duration::from_secs(15) {
         pings.tick().await;
         peer.socket.send(Message::Ping("".into())).await.unwrap();
     }

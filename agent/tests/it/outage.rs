@@ -10,7 +10,7 @@ use signalbox_protocol::sample::{DiskIo, DiskUsage, NetworkUsage};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
-use crate::agent::{Agent, config, numbers};
+use crate::agent::{Agent, config, numbers, state_dir};
 use crate::service::{Peer, Service, accepted};
 
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -53,7 +53,7 @@ struct Outage {
 
 impl Outage {
     async fn start() -> Self {
-        let (service, state) = (Service::start().await, TempDir::new().unwrap());
+        let (service, state) = (Service::start().await, state_dir());
         let config = Config {
             interval: Interval::of(INTERVAL),
             state_dir: Some(state.path().into()),

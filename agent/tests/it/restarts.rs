@@ -17,6 +17,10 @@ use crate::service::{Peer, Service, accepted};
 
 const ID: Uuid = Uuid::from_u128(1);
 
+/// The time that commands have to end by themselves when the agent ends, and how long it waits for them in all.
+const COMMANDS_GRACE: Duration = Duration::from_millis(400);
+const COMMANDS_WAIT: Duration = Duration::from_millis(700);
+
 fn start(service: &Service, state: &Path) -> Child {
     let arguments = ["--url", &service.url(), "--key", KEY, "--interval", "0.5", "--commands", "on", "--state-dir"];
     program(&arguments).arg(state).env("SIGNALBOX_AGENT_LOG", "info").env("PATH", "/usr/bin:/bin").spawn().unwrap()
@@ -110,18 +114,29 @@ async fn a_command_that_the_agents_stop_ended_is_reported_at_the_next_start() {
     send_signal(&child, Signal::TERM);
     peer.gone().await;
     let (code, log) = end(child).await;
+    let took = began.elapsed();
 
     assert_eq!(code, Some(0));
-    assert!(began.elapsed() < AT_ONCE);
-    assert!(
-        log.contains("runs a command") && log.contains("ada (::1)") && log.contains("a command has ended"),
-        "{log}"
-    );
+    assert!(took < AT_ONCE, "{took:?}");
+    assert!(log.contains("runs a command") && log.contains("ada (::1)"), "{log}");
     is_gone(group).await;
     let child = start(&service, dir.path());
     let (mut peer, _) = reconnected(&service).await;
     let told = peer.told(1).await;
-    assert_eq!((told.end(), told.text()), (("cancelled", Some(143)), format!("{group}\n")));
+    match told.end() {
+        ("cancelled", Some(code)) => {
+            // On a machine under load it may not have ended in the time that it has.
+            let was_killed = code == 137 && took >= COMMANDS_GRACE;
+            assert!(code == 143 || was_killed, "{code} after {took:?}: {log}");
+            assert_eq!(told.text(), format!("{group}\n"));
+            assert!(log.contains("a command has ended"), "{log}");
+        }
+        // Nor may the agent see its end in time.
+        ("lost", None) => {
+            assert!(took >= COMMANDS_WAIT && log.contains("have not ended by themselves"), "{took:?}: {log}")
+        }
+        other => panic!("{other:?}: {log}"),
+    }
     drop(child);
 }
 

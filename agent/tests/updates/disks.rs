@@ -88,7 +88,7 @@ async fn a_disk_that_hangs_during_an_attempt_delays_neither_a_stop_nor_the_agent
         if is_stopped {
             let began = Instant::now();
             host.stop().await;
-            assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+            assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
             return;
         }
         let auth = host.connected().await;

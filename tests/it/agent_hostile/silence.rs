@@ -12,7 +12,7 @@ use crate::support::raw::{End, FIN, PING, RawSocket, TEXT, frame, header, upgrad
 use crate::support::site::Site;
 
 /// Far longer than the answer to a ping takes on a machine under load.
-const SILENCE_LIMIT: Duration = Duration::from_secs(5);
+const SILENCE_LIMIT: Duration = Duration::from_secs(15);
 
 /// Enough for an agent that shows its key at once.
 const AUTH_DEADLINE: Duration = Duration::from_secs(6);

@@ -158,7 +158,7 @@ impl Fleet {
 async fn a_restart_of_the_service_raises_no_storm_but_real_absences() {
     let Fleet { storage, owner, threshold, servers } = Fleet::left_behind(Threshold::offline(3.0)).await;
     // By then all the others have to be back, counted from within the start.
-    let patience = Duration::from_secs(20);
+    let patience = Duration::from_secs(45);
 
     let service = TestService::start_on(storage, |config| config.timing.offline_patience = patience).await;
     let alarms = Alarms::of(&service, &owner, servers[0].0);

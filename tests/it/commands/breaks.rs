@@ -37,14 +37,14 @@ async fn a_waiting_caller_learns_that_the_agent_is_gone() {
     let mut agent = site.agent().await;
     let began = Instant::now();
     // In that time the service notices that the agent is gone.
-    let pending = site.run_body("?wait=10", json!({"command": "make"}));
+    let pending = site.run_body("?wait=30", json!({"command": "make"}));
     let id = agent.expect_execute().await.command_id;
 
     agent.socket.abort();
     let answer = answered(pending).await;
 
     assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("agent_disconnected")), "{answer}");
-    assert!(began.elapsed() >= Duration::from_secs(10), "it was waited for");
+    assert!(began.elapsed() >= Duration::from_secs(30), "it was waited for");
     assert_eq!(site.command(id).await["status"], "running");
     let mut agent = site.agent_holding(&[id]).await;
     agent.finish(id).await;
@@ -56,7 +56,7 @@ async fn an_agent_that_is_back_and_still_busy_is_no_disconnection() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     // The agent is back in that time.
-    let pending = site.run_body("?wait=10", json!({"command": "make"}));
+    let pending = site.run_body("?wait=30", json!({"command": "make"}));
     let id = agent.expect_execute().await.command_id;
 
     agent.socket.abort();

@@ -1,5 +1,7 @@
 //! A command that is called off.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 use signalbox_protocol::agent::{CommandStatus, Stream};
 use uuid::Uuid;
@@ -75,15 +77,18 @@ async fn a_cancel_while_the_agent_is_away_reaches_it_when_it_is_back() {
     agent.socket.abort();
     site.until_status("offline").await;
 
+    let began = Instant::now();
     let cancelling = site.cancel(id);
-    // Its answer would come after 10 s; the agent is back before that.
+    // Its answer comes after 10 s at the latest; the agent is back before that, unless the machine is under load.
     assert_eq!(site.command(id).await["status"], "running");
     let mut agent = site.agent_holding(&[id]).await;
     agent.expect_cancel(id).await;
     agent.send_result(id, CommandStatus::Cancelled, Some(143)).await;
 
     let answer = answered(cancelling).await;
-    assert_eq!((answer.status, &answer.json()["status"]), (200, &json!("cancelled")), "{answer}");
+    let is_late = answer.json()["status"] == "running" && began.elapsed() >= Duration::from_secs(10);
+    assert!(answer.status == 200 && (is_late || answer.json()["status"] == "cancelled"), "{answer}");
+    site.until_command(id, "cancelled").await;
 }
 
 #[actix_web::test]

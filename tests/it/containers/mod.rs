@@ -16,9 +16,14 @@ use tempfile::TempDir;
 
 use crate::real_agent::{agent_program, unprivileged};
 use crate::support::command_line::Launched;
-use crate::support::engine::{Container, Engine};
+use crate::support::engine::{Container, Engine, could_not_freeze};
 use crate::support::site::Site;
-use crate::support::{Call, eventually};
+use crate::support::{Answer, Call, eventually};
+
+/// Whether the agent got no answer from its engine in time.
+fn is_late(answer: &Answer) -> bool {
+    answer.status == 400 && answer.json()["detail"] == "the container engine gave no answer in time"
+}
 
 /// A service, and the real agent of its server with an engine.
 struct Host {
@@ -59,13 +64,24 @@ impl Host {
         self.site.service.client.post(path).bearer(&self.site.owner.token)
     }
 
-    /// Performs an action on a container. Returns the state in the answer. On a busy machine runc may fail to freeze a container, and
-    /// is asked again.
+    /// The answer to a call that may be repeated: on a busy machine an engine may be too slow for the agent.
+    async fn answer(&self, call: impl Fn() -> Call) -> Answer {
+        eventually("the engine is in time", async || Some(call().send().await).filter(|answer| !is_late(answer))).await
+    }
+
+    async fn read(&self, path: &str) -> Value {
+        let answer = self.answer(|| self.get(path)).await;
+        assert_eq!(answer.status, 200, "{path}: {answer}");
+        answer.json()
+    }
+
+    /// Performs an action on a container, where a second time does no harm. Returns the state in the answer. On a busy
+    /// machine runc may fail to freeze a container, and is asked again.
     async fn act(&self, container: &Container, verb: &str) -> String {
         let answer = eventually(verb, async || {
-            let answer = self.post(&format!("/{}/{verb}", container.id)).send().await;
+            let answer = self.answer(|| self.post(&format!("/{}/{verb}", container.id))).await;
             let body = answer.json();
-            let is_busy = body["detail"].as_str().is_some_and(|detail| detail.contains("unable to freeze"));
+            let is_busy = body["detail"].as_str().is_some_and(could_not_freeze);
             assert!(is_busy || answer.status == 200, "{}: {body}", answer.status);
             (!is_busy).then_some(body)
         })
@@ -77,7 +93,7 @@ impl Host {
 
     /// The entry of a container in the list, if there is one.
     async fn listed(&self, container: &Container, query: &str) -> Option<Value> {
-        let list = self.get(query).expect(200).await;
+        let list = self.read(query).await;
         list.as_array().unwrap().iter().find(|entry| entry["id"] == container.id.as_str()).cloned()
     }
 }

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::Host;
 use crate::support::engine::Engine;
-use crate::support::{assert_timestamp, eventually};
+use crate::support::{Call, assert_timestamp, eventually};
 
 const SLEEP: &str = "trap 'exit 0' TERM; while true; do sleep 0.1; done";
 
@@ -60,7 +60,7 @@ async fn containers_are_listed_and_shown_without_their_secrets() {
         assert!(host.listed(&created, "?all=true").await.is_some());
         assert!(host.listed(&created, "?all=false").await.is_none());
 
-        let detail = host.get(&format!("/{}", running.name)).expect(200).await;
+        let detail = host.read(&format!("/{}", running.name)).await;
         assert_eq!((&detail["id"], &detail["state"]), (&json!(running.id), &json!("running")));
         assert_eq!(detail["command"], json!([]), "arguments may be secrets");
         assert!(detail["environment"].as_array().unwrap().contains(&json!("TOKEN")), "{detail}");
@@ -75,7 +75,7 @@ async fn a_user_who_may_control_containers_sees_their_commands() {
         let host = Host::with_policy(engine.clone(), "control").await;
         let container = engine.create(SLEEP, json!({}));
 
-        let detail = host.get(&format!("/{}", container.name)).expect(200).await;
+        let detail = host.read(&format!("/{}", container.name)).await;
 
         assert_eq!(detail["command"], json!(["sh", "-c", SLEEP]));
     }
@@ -87,11 +87,16 @@ async fn what_a_container_uses_is_measured() {
         let host = Host::with_policy(engine.clone(), "read").await;
         let busy = engine.run("while true; do :; done");
 
-        let stats = host.get(&format!("/{}/stats", busy.id)).expect(200).await;
+        // On a busy machine it may not run between two readings of the engine.
+        let stats = eventually("it is busy", async || {
+            let stats = host.read(&format!("/{}/stats", busy.id)).await;
+            (stats["cpu_percent"].as_f64().unwrap() > 0.0).then_some(stats)
+        })
+        .await;
 
         assert_eq!(stats["container_id"], busy.id.as_str());
         let (cpu, memory) = (stats["cpu_percent"].as_f64().unwrap(), stats["memory_bytes"].as_u64().unwrap());
-        assert!((1.0..=110.0).contains(&cpu), "{stats}");
+        assert!(cpu <= 110.0, "{stats}");
         assert!((1..64 << 20).contains(&memory), "{stats}");
         assert_timestamp(&stats["timestamp"]);
     }
@@ -112,16 +117,21 @@ async fn a_container_that_ignores_its_signal_is_killed_in_time() {
     }
 }
 
+async fn expect_unknown(host: &Host, call: impl Fn() -> Call) {
+    let answer = host.answer(call).await;
+    assert_eq!((answer.status, &answer.json()["code"]), (404, &json!("container_not_found")), "{answer}");
+}
+
 #[actix_web::test]
 async fn an_unknown_container_is_not_found_by_any_verb() {
     for engine in [Engine::docker(), Engine::podman()] {
         let host = Host::start(engine.clone()).await;
 
         for verb in ["start", "stop", "restart", "pause", "unpause"] {
-            host.post(&format!("/nobody/{verb}")).expect_error(404, "container_not_found").await;
+            expect_unknown(&host, || host.post(&format!("/nobody/{verb}"))).await;
         }
         for path in ["/nobody", "/nobody/logs", "/nobody/stats"] {
-            host.get(path).expect_error(404, "container_not_found").await;
+            expect_unknown(&host, || host.get(path)).await;
         }
     }
 }
@@ -161,7 +171,7 @@ async fn an_engine_that_comes_later_is_found() {
     host.get("").expect_error(400, "docker_unavailable").await;
     std::os::unix::fs::symlink(Engine::docker().socket, &host.engine.socket).unwrap();
 
-    host.get("").expect(200).await;
+    host.read("").await;
     std::fs::remove_file(&host.engine.socket).unwrap();
     host.get("").expect_error(400, "docker_unavailable").await;
     std::os::unix::fs::symlink(Engine::podman().socket, &host.engine.socket).unwrap();

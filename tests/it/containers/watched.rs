@@ -69,7 +69,10 @@ async fn a_containers_log_is_searched() {
     let path = format!("/logs/{}?source=container&container_id={}&q=tw", host.site.server_id, container.id);
 
     let found = crate::support::eventually("its lines", async || {
-        let found = host.site.read(&path).await;
+        let search = || host.site.service.client.get(&path).bearer(&host.site.owner.token);
+        let answer = host.answer(search).await;
+        assert_eq!(answer.status, 200, "{answer}");
+        let found = answer.json();
         (found["lines"].as_array().unwrap().len() == 2).then_some(found)
     })
     .await;

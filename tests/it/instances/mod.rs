@@ -33,6 +33,8 @@ mod streams;
 mod updates;
 mod versions;
 
+use std::time::Duration;
+
 use actix_web::rt::{self, task::JoinHandle};
 use serde_json::{Value, json};
 use signalbox_protocol::agent::RequestError;
@@ -51,6 +53,9 @@ const A: usize = 0;
 const B: usize = 1;
 /// Where people watch.
 const C: usize = 2;
+
+/// What a machine under load may take on top of what is promised.
+const UNDER_LOAD: Duration = Duration::from_secs(20);
 
 /// Three instances, and an account with one server.
 struct Scene {

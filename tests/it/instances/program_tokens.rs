@@ -39,7 +39,7 @@ async fn a_token_that_is_revoked_at_one_ends_at_the_others() {
     for socket in &mut sockets {
         while !matches!(socket.socket.receive().await, Received::Closed(4401)) {}
     }
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     for instance in [A, B, C] {
         get(instance).expect_error(401, "token_revoked").await;
     }

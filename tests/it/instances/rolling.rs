@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actix_web::rt::{self, task::JoinHandle};
 use serde_json::json;
-use signalbox_protocol::close::RESTARTING;
+use signalbox_protocol::close::{OVERLOADED, RESTARTING};
 use tokio::sync::watch;
 
 use super::load::Stream;
@@ -92,8 +92,9 @@ async fn no_call_fails_no_sample_is_lost_and_agents_move_in_order() {
     let mut moves = 0;
     for stream in streams {
         let id = stream.server_id;
-        assert!(stream.ends().iter().all(|code| *code == RESTARTING), "{:?}", stream.ends());
-        moves += stream.ends().len();
+        // One that has just begun may be too busy for an agent that comes, and asks it to try again.
+        assert!(stream.ends().iter().all(|code| matches!(*code, RESTARTING | OVERLOADED)), "{:?}", stream.ends());
+        moves += stream.ends().iter().filter(|code| **code == RESTARTING).count();
         let told = stream.stop().await;
         for instance in [A, B, C] {
             scene.expect_whole(instance, id, &told).await;

@@ -14,12 +14,12 @@ use uuid::Uuid;
 use super::versions::{CallError, PeerRequest, read, written};
 use super::{A, B, Scene};
 use crate::support::commands::answered;
-use crate::support::eventually;
 use crate::support::machine::Machine;
 use crate::support::signers::Signers;
+use crate::support::{PATIENCE, eventually};
 
 /// An answer of an instance that has one comes sooner.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+const ANSWERED_WITHIN: Duration = PATIENCE;
 
 /// What is heard within this time of an order belongs to it.
 const HEARD_WITHIN: Duration = Duration::from_millis(500);
@@ -68,7 +68,7 @@ impl Attack {
         self.tries += 1;
         let subject = format!("signalbox.v1.agent.{}", self.scene.server_id());
         let ask =
-            PeerRequest::Call { request_id: Uuid::now_v7(), method: method.to_owned(), params, timeout_ms: 5_000 };
+            PeerRequest::Call { request_id: Uuid::now_v7(), method: method.to_owned(), params, timeout_ms: 50_000 };
         let answer = timeout(ANSWERED_WITHIN, self.bus.request(subject, written(&ask))).await.unwrap().unwrap();
         read::<Result<Value, CallError>>(&answer.payload).unwrap_err()
     }

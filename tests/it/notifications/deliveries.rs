@@ -37,7 +37,7 @@ async fn a_delivery_tells_who_has_it() {
         config.smtp_url = Some(format!("smtp://127.0.0.1:{port}?tls=none").into());
         config.smtp_from = Some("signalbox@example.com".to_owned());
         let limits = &mut config.timing.notify.limits;
-        (limits.connect, limits.answer) = (Duration::from_millis(200), Duration::from_millis(200));
+        (limits.connect, limits.answer) = (Duration::from_secs(5), Duration::from_millis(200));
     })
     .await;
     let account = service.register("alice").await;

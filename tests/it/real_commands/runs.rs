@@ -102,7 +102,7 @@ async fn what_runs_on_in_the_background_is_not_waited_for_and_left_alone() {
 async fn a_timeout_leaves_no_process() {
     let scene = Scene::start().await;
     let stubborn = "trap '' TERM; sleep 1000 & (sleep 1000; :) & echo begun; sleep 1000; :";
-    let body = json!({"command": format!("X={}; export X; {stubborn}", scene.machine.marker), "timeout_seconds": 5});
+    let body = json!({"command": format!("X={}; export X; {stubborn}", scene.machine.marker), "timeout_seconds": 30});
 
     let pending = scene.site.run_body("", body);
     scene.machine.until_processes(4).await;

@@ -209,7 +209,8 @@ async fn a_signed_terminal_is_resumed_without_another_signature_and_ends_in_its_
     let host = Signed::start().await;
     let site = &host.scene.site;
     let (address, token) = (site.service.address, &site.owner.token);
-    let signed = host.signed("ada", &json!({ "kind": "terminal", "timeout_seconds": 5 }));
+    // Long enough for what is typed, on a machine under load.
+    let signed = host.signed("ada", &json!({ "kind": "terminal", "timeout_seconds": 20 }));
 
     let mut client = Client::open_signed(address, token, site.server_id, Some(&signed)).await;
     client.type_in("echo on''ce\n").await;

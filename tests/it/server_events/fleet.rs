@@ -43,15 +43,20 @@ fn last_part() -> Timestamp {
 
 #[actix_web::test]
 async fn each_server_has_48_parts_with_what_happened_in_them() {
-    let site = Site::start().await;
-    let last = last_part();
-    site.turn(site.server_id, "online", last.plus_millis(-60 * HOUR_MS)).await;
-    site.turn(site.server_id, "offline", last.plus_millis(-2 * HOUR_MS + 5 * MINUTE_MS)).await;
-    site.turn(site.server_id, "online", last.plus_millis(-HOUR_MS)).await;
-    site.turn(site.server_id, "container", last.plus_millis(-MINUTE_MS)).await;
+    let (site, last, bars) = loop {
+        let (site, last) = (Site::start().await, last_part());
+        site.turn(site.server_id, "online", last.plus_millis(-60 * HOUR_MS)).await;
+        site.turn(site.server_id, "offline", last.plus_millis(-2 * HOUR_MS + 5 * MINUTE_MS)).await;
+        site.turn(site.server_id, "online", last.plus_millis(-HOUR_MS)).await;
+        site.turn(site.server_id, "container", last.plus_millis(-MINUTE_MS)).await;
 
-    let bars = site.bars("").await;
+        let bars = site.bars("").await;
 
+        // Otherwise all of it is one part earlier by now.
+        if last == last_part() {
+            break (site, last, bars);
+        }
+    };
     let [bar] = bars.as_slice() else { panic!("not one bar: {bars:?}") };
     assert_eq!(
         keys_of(bar),

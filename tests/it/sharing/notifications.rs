@@ -47,7 +47,7 @@ impl Alarm {
 
     async fn cpu(&mut self, percent: f64) {
         self.samples += 1;
-        let mut sample = sample_aged(60 - i64::try_from(self.samples).unwrap());
+        let mut sample = sample_aged(30 - i64::try_from(self.samples).unwrap());
         sample.cpu_percent = percent;
         self.agent.store(self.samples, vec![sample]).await;
     }

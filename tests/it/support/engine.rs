@@ -6,7 +6,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -74,8 +74,13 @@ impl Engine {
         let (mut status, mut answer) = self.call(method, path, body);
         // Podman reads a running container's process, and fails when that ends in the meantime: repeatedly, while it has not
         // noticed the end.
+        let is_passing = |status: u16, answer: &Value| {
+            let is_busy = answer["message"].as_str().is_some_and(could_not_freeze);
+            status == 500 && (is_busy || answer["cause"] == "no such process")
+        };
         let deadline = Instant::now() + PATIENCE;
-        while status == 500 && answer["cause"] == "no such process" && Instant::now() < deadline {
+        while is_passing(status, &answer) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(50));
             (status, answer) = self.call(method, path, body);
         }
         assert!(status < 400, "{method} {path}: {status} {answer}");
@@ -110,6 +115,12 @@ impl Engine {
         let pause = r#"trap 'go=1' USR1; pause() { while [ -z "$go" ]; do sleep 0.1; done; go=; }"#;
         self.run(&format!("{pause}; {script}"))
     }
+}
+
+/// Whether an engine says that runc could not freeze a container, as happens on a busy machine. Podman only tells how runc
+/// ended.
+pub fn could_not_freeze(message: &str) -> bool {
+    message.contains("unable to freeze") || (message.contains(" pause ") && message.contains("failed: exit status"))
 }
 
 fn merge(into: &mut Value, from: Value) {

@@ -5,7 +5,7 @@ import type { Page } from '@playwright/test';
 import { castOf, ID, idOf } from './recordings.ts';
 import { askForMore, serverWith, sshKey } from './signing.ts';
 import type { Account, ManagedServer, Site } from './site.ts';
-import { enter, expect, type Control } from './test.ts';
+import { enter, expect, test, type Control } from './test.ts';
 import * as t from './texts.ts';
 
 export interface Shown {
@@ -290,8 +290,12 @@ async function shareAll(site: Site, account: Account, server: ManagedServer): Pr
 
 /** Its address, with things of an account in it. */
 export async function address(path: string, site: Site, of: Control): Promise<string> {
-  const making = things.get(of) ?? make(site, of);
-  things.set(of, making);
+  let making = things.get(of);
+  if (!making) {
+    // The first test of a worker that needs them waits for agents, signatures and alerts.
+    test.info().setTimeout(test.info().timeout + 120_000);
+    things.set(of, (making = make(site, of)));
+  }
   const made = await making;
   return path.replace(new RegExp(`\\b(${KINDS.join('|')})\\b`, 'g'), (word) => made[word as keyof Things]);
 }

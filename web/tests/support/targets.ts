@@ -44,5 +44,5 @@ async function tooSmall(page: Page): Promise<string[]> {
 
 /** Everything on the page is large enough to press. */
 export async function expectTargets(page: Page): Promise<void> {
-  await expect.poll(() => tooSmall(page), { timeout: 5_000 }).toEqual([]);
+  await expect.poll(() => tooSmall(page)).toEqual([]);
 }

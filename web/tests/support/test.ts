@@ -49,6 +49,9 @@ export const FROM_A_SHELL = { timeout: 90_000 };
 /** What lost the service looks for it more and more rarely: every half a minute in the end, an agent every minute. */
 export const BACK = { timeout: 90_000 };
 
+/** What a page says for a few seconds: to be called before what brings it about, and awaited after it. */
+export const told = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
+
 /** Messages that the console has as errors, and that are none of the page's. */
 const HARMLESS = [
   // Tests run in private windows, where Chromium has no push messages and says so.

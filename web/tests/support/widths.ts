@@ -180,7 +180,7 @@ async function lasting(read: () => Promise<string[]>): Promise<string[]> {
   let found: string[] = [];
   const isWhole = async () => (found = await read()).length === 0;
   await expect
-    .poll(isWhole, { timeout: 4_000 })
+    .poll(isWhole, { timeout: 30_000 })
     .toBe(true)
     .catch(() => undefined);
   return found;

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn the_newest_sample_is_sent_without_reading_a_file() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let mut buffer = open(dir.path(), BufferLimits::default());
     append(&mut buffer, 0..3);
     files(dir.path()).iter().for_each(|path| fs::write(path, "").unwrap());
@@ -18,7 +18,7 @@ fn the_newest_sample_is_sent_without_reading_a_file() {
 
 #[test]
 fn a_complete_acknowledgement_is_written_with_the_next_sample() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let mut buffer = open(dir.path(), BufferLimits::default());
     append(&mut buffer, 0..2);
 

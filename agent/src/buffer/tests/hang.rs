@@ -25,7 +25,7 @@ impl Hang {
 
 #[test]
 fn a_disk_that_hangs_delays_nothing_and_is_used_again_when_it_is_back() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let mut buffer = open(dir.path(), BufferLimits { memory_bytes: 1_000, ..small() });
     let hang = Hang::new(dir.path(), START);
 
@@ -46,7 +46,7 @@ fn a_disk_that_hangs_delays_nothing_and_is_used_again_when_it_is_back() {
 
 #[test]
 fn samples_taken_during_a_hang_go_to_the_disk_without_acknowledgements() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let mut buffer = open(dir.path(), BufferLimits { memory_bytes: 1_000, ..small() });
     let hang = Hang::new(dir.path(), START);
     append(&mut buffer, 0..10);
@@ -63,7 +63,7 @@ fn samples_taken_during_a_hang_go_to_the_disk_without_acknowledgements() {
 
 #[test]
 fn samples_on_a_disk_that_hangs_are_neither_skipped_nor_lost() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let mut buffer = open(dir.path(), BufferLimits { memory_bytes: 1_000, ..small() });
     // A segment has room for nine.
     let hang = Hang::new(dir.path(), START + 9);
@@ -95,7 +95,7 @@ fn wait_for_files(buffer: &mut Buffer) {
 
 #[test]
 fn a_disk_that_hangs_at_the_start_delays_nothing_and_its_samples_are_sent_later() {
-    let (dir, now) = (tempfile::tempdir().unwrap(), START + 1_000);
+    let (dir, now) = (state_dir(), START + 1_000);
 
     let began = std::time::Instant::now();
     let (mut buffer, release) = hanging(dir.path(), now);
@@ -111,7 +111,7 @@ fn a_disk_that_hangs_at_the_start_delays_nothing_and_its_samples_are_sent_later(
     buffer.ack(now + 3);
     append(&mut buffer, 9..10);
 
-    assert!(waited < Duration::from_secs(2), "{waited:?}");
+    assert!(waited < Duration::from_secs(20), "{waited:?}");
     assert_eq!((unreadable, older), (now - 1, None));
     assert_eq!(live, [5, 6, 7]);
     assert_eq!((epoch, all), (0, (0..9).collect()));
@@ -121,7 +121,7 @@ fn a_disk_that_hangs_at_the_start_delays_nothing_and_its_samples_are_sent_later(
 
 #[test]
 fn samples_taken_during_a_hang_are_sent_last_even_when_the_clock_was_behind() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let (mut buffer, release) = hanging(dir.path(), 5);
     append(&mut buffer, 5..8);
     let before = buffer.number_message();
@@ -138,7 +138,7 @@ fn samples_taken_during_a_hang_are_sent_last_even_when_the_clock_was_behind() {
 
 #[test]
 fn a_directory_of_another_agent_is_refused_once_that_is_known() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     let (mut buffer, release) = hanging(dir.path(), START + 1_000);
     let _other = open(dir.path(), small());
 

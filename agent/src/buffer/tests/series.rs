@@ -26,7 +26,7 @@ fn fixture(name: &str) -> Vec<u8> {
 /// A directory with this file, under the name that its head requires.
 fn directory_of(kept: &[u8]) -> tempfile::TempDir {
     let first = u64::from_le_bytes(kept[8..16].try_into().unwrap());
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     fs::write(dir.path().join(format!("{first:020}.samples")), kept).unwrap();
     dir
 }
@@ -111,7 +111,7 @@ fn what_v2_means() -> Vec<Vec<(String, f64)>> {
 #[test]
 fn a_file_of_version_2_is_sent_and_written_unchanged() {
     let kept = fixture("agent-segment-v2.bin");
-    let (read, written, catalog) = (directory_of(&kept), tempfile::tempdir().unwrap(), Catalog::default());
+    let (read, written, catalog) = (directory_of(&kept), state_dir(), Catalog::default());
 
     let samples = samples(&mut open_with(read.path(), &catalog));
     write_v2(written.path());
@@ -125,7 +125,7 @@ fn a_file_of_version_2_is_sent_and_written_unchanged() {
 
 #[test]
 fn samples_of_an_earlier_run_mean_the_same_series_under_other_ids() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = state_dir();
     write_v2(dir.path());
     let catalog = Catalog::default();
     let ids = [catalog.id_of(SWITCHES, None), catalog.id_of(BUSY, Some("sdc")), catalog.id_of(BUSY, Some("sdb"))];
@@ -141,7 +141,7 @@ fn samples_of_an_earlier_run_mean_the_same_series_under_other_ids() {
 
 #[test]
 fn each_file_describes_its_own_samples() {
-    let (dir, catalog) = (tempfile::tempdir().unwrap(), Catalog::default());
+    let (dir, catalog) = (state_dir(), Catalog::default());
     let limits = BufferLimits { segment_bytes: 1_000, ..BufferLimits::default() };
     let state = || Some(StateDir::new(dir.path()));
     let mut buffer = Buffer::open(state(), limits, catalog.clone(), START).unwrap();
@@ -160,7 +160,7 @@ fn each_file_describes_its_own_samples() {
 
 #[test]
 fn many_descriptions_do_not_make_a_file_for_each_sample() {
-    let (dir, catalog) = (tempfile::tempdir().unwrap(), Catalog::default());
+    let (dir, catalog) = (state_dir(), Catalog::default());
     let mut buffer = open_with(dir.path(), &catalog);
     let target = |number: u16| format!("{number:0>120}");
     let values: Vec<(u16, f64)> =
