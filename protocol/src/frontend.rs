@@ -34,7 +34,7 @@ pub enum FeedMessage {
     Event(Event),
     /// An alert was raised or changed.
     Alert(Box<Alert>),
-    /// The caller's servers are others now: forget all alerts. The unresolved ones follow.
+    /// The caller's servers are others now, or alerts may have been lost: forget all of them. The unresolved ones follow.
     Alerts {},
     /// A line of a log.
     Log {
@@ -101,7 +101,7 @@ pub enum FeedMessage {
     Servers {},
     /// The token expires in 60 s: send `auth` with a new one.
     TokenExpiring,
-    /// Answers `ping`. Everything that the socket sends at its beginning was sent before.
+    /// Answers `ping`. What sockets of alerts and metrics send at their beginning was sent before.
     Pong,
 }
 
@@ -186,7 +186,7 @@ pub enum SubscriberMessage {
         #[serde(default)]
         data: Option<TokenData>,
     },
-    /// Asks for `pong`: whether the connection still holds, and where what is sent at the beginning ends.
+    /// Asks for `pong`: whether the connection still holds, and where the first alerts end.
     Ping,
 }
 

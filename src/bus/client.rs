@@ -85,6 +85,11 @@ impl BusClient {
         self.bus.is_up()
     }
 
+    /// How often the bus has connected: what was sent before the last time may be lost.
+    pub fn connects(&self) -> u64 {
+        self.bus.connects()
+    }
+
     /// Publishes to the listeners of a subject. What cannot be carried is lost.
     pub async fn tell(&self, subject: String, message: &impl Serialize) -> Result<(), BusError> {
         let payload = self.pack(message)?;
@@ -342,6 +347,10 @@ mod tests {
 
         fn is_up(&self) -> bool {
             true
+        }
+
+        fn connects(&self) -> u64 {
+            1
         }
 
         fn most_bytes(&self) -> usize {

@@ -21,6 +21,7 @@ pub struct LocalBus {
     subjects: Arc<DashMap<String, Vec<Listener>>>,
     next_id: Arc<AtomicU64>,
     is_cut: Arc<AtomicBool>,
+    cuts: Arc<AtomicU64>,
 }
 
 struct Listener {
@@ -31,6 +32,7 @@ struct Listener {
 impl LocalBus {
     /// Makes the bus carry nothing, or carry messages again.
     pub fn cut(&self, is_cut: bool) {
+        self.cuts.fetch_add(u64::from(is_cut), Ordering::SeqCst);
         self.is_cut.store(is_cut, Ordering::SeqCst);
     }
 
@@ -108,6 +110,10 @@ impl Bus for LocalBus {
 
     fn is_up(&self) -> bool {
         !self.is_cut.load(Ordering::SeqCst)
+    }
+
+    fn connects(&self) -> u64 {
+        1 + self.cuts.load(Ordering::SeqCst)
     }
 
     fn most_bytes(&self) -> usize {

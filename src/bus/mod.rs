@@ -37,6 +37,9 @@ pub trait Bus: Send + Sync + 'static {
     /// Whether the bus can carry messages at this moment.
     fn is_up(&self) -> bool;
 
+    /// How often it has connected: what was sent before the last time may be lost.
+    fn connects(&self) -> u64;
+
     /// The size limit of one message, in bytes.
     fn most_bytes(&self) -> usize;
 }

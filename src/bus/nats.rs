@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_nats::client::RequestErrorKind;
@@ -207,6 +208,10 @@ impl Bus for NatsBus {
 
     fn is_up(&self) -> bool {
         self.client.connection_state() == State::Connected
+    }
+
+    fn connects(&self) -> u64 {
+        self.client.statistics().connects.load(Ordering::Relaxed)
     }
 
     fn most_bytes(&self) -> usize {

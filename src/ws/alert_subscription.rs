@@ -103,6 +103,11 @@ impl Feature for LiveAlerts {
         alert.is_ok_and(|alert| subscription.feature.passing.binary_search(&alert.data.server_id).is_ok())
     }
 
+    /// Alerts of other instances may have been lost.
+    fn noticed(subscription: &mut AlertSubscription, ctx: &mut Context<Self>) {
+        read_again(subscription, ctx);
+    }
+
     /// Grants and tags change more often than what somebody sees: only then the alerts are sent again.
     fn rights_changed(subscription: &mut AlertSubscription, ctx: &mut Context<Self>) {
         if Self::chooses(&subscription.pass) {

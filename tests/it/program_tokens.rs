@@ -23,7 +23,10 @@ struct Scene {
 
 impl Scene {
     async fn start() -> Self {
-        let service = TestService::start().await;
+        Self::on(TestService::start().await).await
+    }
+
+    async fn on(service: TestService) -> Self {
         let owner = service.register("owner").await;
         let (web, db) = (service.server(&owner, "web-1").await, service.server(&owner, "db-1").await);
         let scene = Self { service, owner, web, db };

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use crate::support::command_line::{Launched, signalbox};
 use crate::support::{PASSWORD, registration, text_of, write_private};
 
-/// How long a service may take to end: the promised 10 s, and 40 s for a machine under load.
-const SHUTDOWN_LIMIT: Duration = Duration::from_secs(50);
+/// How long a service may take to end: the promised 10 s, and 15 s for a machine under load.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(25);
 
 fn serve(data_dir: &Path, more: &[&str]) -> Command {
     let mut command = signalbox(&["serve", "--listen", "127.0.0.1:0", "--data-dir", data_dir.to_str().unwrap()]);

@@ -1,8 +1,8 @@
 //! Carries events of topics to the instances that have subscribers for them.
 //!
 //! An instance sends only the events of topics that have subscribers elsewhere. It hands what it receives to its own
-//! subscribers and never forwards it. Messages may be lost: metrics come again, and the status of agents is compared
-//! with the database.
+//! subscribers and never forwards it. Messages may be lost: metrics come again, the status of agents is compared with the
+//! database, and dashboards read the alerts again when a bus is back that may have lost some.
 
 mod message;
 mod outbox;
@@ -10,9 +10,11 @@ mod subscriptions;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use signalbox_history::codec;
 use signalbox_protocol::frontend::ServerStatus;
 use tokio::sync::Notify;
@@ -50,6 +52,8 @@ pub struct ClusterRelay {
     clock: Clock,
     interest: Interest,
     outbox: Arc<Outbox>,
+    /// Those whose alerts may not have reached the other instances: one for each account at most.
+    missed: Arc<Mutex<HashSet<Topic>>>,
     subscriptions: Arc<LocalSubscriptions>,
     /// Another instance has asked which topics have subscribers here.
     asked: Arc<Notify>,
@@ -66,6 +70,7 @@ impl ClusterRelay {
             clock,
             interest: Interest::default(),
             outbox: Arc::default(),
+            missed: Arc::default(),
             subscriptions: Arc::default(),
             asked: Arc::default(),
             feeds: Arc::default(),
@@ -73,6 +78,10 @@ impl ClusterRelay {
     }
 
     fn send(&self, topic: Topic, what: impl FnOnce() -> Option<RelayEvent>) {
+        // Who watches is forgotten while the bus is away.
+        if is_of_alerts(&topic) && !self.bus_client.is_up() {
+            self.missed.lock().insert(topic);
+        }
         if self.interest.is_watched(topic)
             && let Some(what) = what()
         {
@@ -88,23 +97,34 @@ impl ClusterRelay {
             let told = RelayMessage { from: self.bus_client.instance_id, what };
             if self.bus_client.tell(self.bus_client.subjects.feed(&name), &told).await.is_err() {
                 outbox::lost(&told.what);
+                if is_of_alerts(&topic) {
+                    self.missed.lock().insert(topic);
+                }
             }
         }
     }
 
     async fn tell_interest(self) {
         let mut looks = ticks(LOOK_EVERY);
-        let (mut number, mut was_up) = (0, true);
+        let (mut number, mut connects) = (0, self.bus_client.connects());
         loop {
             tokio::select! {
                 () = self.subscriptions.has_news() => self.subscriptions.tell_changes(&self.bus_client).await,
                 () = self.asked.notified() => self.subscriptions.tell_all(&self.bus_client).await,
                 _ = looks.tick() => {
                     let is_up = self.bus_client.is_up();
-                    let is_back = is_up && !std::mem::replace(&mut was_up, is_up);
+                    // An outage may be over before it is looked for.
+                    let is_back = is_up && connects != self.bus_client.connects();
+                    if is_back {
+                        connects = self.bus_client.connects();
+                    }
                     number = (number + 1) % LOOKS_A_LIST;
                     if is_back {
                         subscriptions::tell(&self.bus_client, interest::InterestChange::Ask).await;
+                        self.read_alerts_again();
+                    }
+                    if is_up {
+                        self.tell_missed();
                     }
                     if is_back || number == 0 {
                         self.subscriptions.tell_all(&self.bus_client).await;
@@ -115,6 +135,21 @@ impl ClusterRelay {
                 }
             }
         }
+    }
+
+    /// The bus was away: alerts of other instances did not arrive here, nor did ours there before that was noticed.
+    fn read_alerts_again(&self) {
+        self.missed.lock().extend(self.interest.topics().into_iter().filter(is_of_alerts));
+        let Some(feeds) = self.feeds.get() else { return };
+        for topic in self.subscriptions.topics().into_iter().filter(is_of_alerts) {
+            feeds.deliver(topic, FeedFrame::Notice);
+        }
+    }
+
+    /// Has the others read what they may not have heard.
+    fn tell_missed(&self) {
+        let missed = std::mem::take(&mut *self.missed.lock());
+        missed.into_iter().for_each(|topic| self.outbox.put(topic, RelayEvent::Notice));
     }
 
     async fn hear_interest(self) {
@@ -202,6 +237,11 @@ impl ClusterRelay {
             (_, RelayEvent::Status { .. } | RelayEvent::Sample { .. }) => {}
         }
     }
+}
+
+/// Whether messages of the topic are alerts, which nothing repeats.
+fn is_of_alerts(topic: &Topic) -> bool {
+    matches!(topic, Topic::Alerts(_))
 }
 
 impl Relay for ClusterRelay {

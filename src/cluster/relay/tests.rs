@@ -110,6 +110,25 @@ async fn events_reach_the_subscribers_of_every_instance_once_and_in_order() {
 }
 
 #[actix::test]
+async fn alerts_that_an_outage_of_the_bus_lost_are_read_again() {
+    let bus = LocalBus::default();
+    let (home, other) = (Instance::start(&bus).await, Instance::start(&bus).await);
+    let (topic, quiet) = (Topic::Alerts(Uuid::from_u128(7)), Topic::Alerts(Uuid::from_u128(8)));
+    let (watching, watching_quiet) = (other.watch(topic).await, other.watch(quiet).await);
+    home.until_watched_elsewhere(topic).await;
+
+    bus.cut(true);
+    home.tell(topic, "lost");
+    // It is sent, and lost.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    bus.cut(false);
+
+    assert_eq!(texts(&watching, "notice").await, ["notice"]);
+    // Whatever else was lost in that time is not known.
+    assert_eq!(texts(&watching_quiet, "notice").await, ["notice"]);
+}
+
+#[actix::test]
 async fn nothing_is_sent_without_subscribers_elsewhere() {
     let bus = LocalBus::default();
     let (home, other) = (Instance::start(&bus).await, Instance::start(&bus).await);

@@ -168,7 +168,7 @@ fn socket(operation_id: &str, summary: &str, description: &str, parameters: &[Va
         "description": format!(
             "Send the token as `Authorization: Bearer`, as the subprotocol pair `bearer, <token>`, or as `?token=`. \
              60 s before the token expires the socket sends `token_expiring`, and accepts `{{\"type\": \"auth\", \"token\": ...}}`. \
-             `{{\"type\": \"ping\"}}` is answered with `pong`, after what the socket sends at its beginning. \
+             `{{\"type\": \"ping\"}}` is answered with `pong`: on `/ws/alerts` and `/ws/metrics` after what they send at their beginning. \
              {description}"
         ),
         "security": [{ "bearer": [] }, { "login": [] }],

@@ -34,8 +34,8 @@ async fn drifts(host: &Host, clock: &TestClock, millis_a_second: i64, until_ms: 
 async fn expect_kept(host: &Host, range: (Timestamp, Timestamp), lasted: Duration) {
     let expected = usize::try_from(lasted.as_millis() / 500).unwrap();
     let kept = host.kept(range).await.len();
-    // The machine that runs all this may have skipped half of them.
-    assert!(kept + expected / 2 >= expected, "{kept} of {expected}");
+    // The machine that runs all this may have skipped some.
+    assert!(kept + expected / 4 >= expected, "{kept} of {expected}");
 }
 
 async fn an_agent_drifts(millis_a_second: i64) {

@@ -74,7 +74,7 @@ async fn a_graceful_stop_answers_who_waits() {
     site.stop().await;
     let answer = answered(pending).await;
 
-    assert!(began.elapsed() < Duration::from_secs(50), "a stop ends within 10 s, or 50 s under load");
+    assert!(began.elapsed() < Duration::from_secs(25), "a stop ends within 10 s, or 25 s under load");
     assert!([200, 400, 503].contains(&answer.status), "{answer}");
     if answer.status == 200 {
         assert_eq!(answer.json()["status"], "running");

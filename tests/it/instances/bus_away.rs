@@ -7,8 +7,9 @@ use uuid::Uuid;
 
 use super::{A, B, C, Scene, exchange};
 use crate::support::agent::{FakeAgent, sample_aged, sample_at};
+use crate::support::alerts::{ALERTS_PATH, Threshold};
 use crate::support::dashboard::Dashboard;
-use crate::support::{Call, eventually, text_of};
+use crate::support::{Call, PATIENCE, eventually, text_of};
 
 /// The ways of asking the agent of a server.
 fn ask(scene: &Scene, instance: usize, server_id: Uuid) -> Call {
@@ -123,6 +124,30 @@ async fn an_open_dashboard_continues_after_the_cut() {
         if message["type"] == "metrics" && message["data"]["timestamp"].as_str() >= Some(began.as_str()) {
             return;
         }
+    }
+}
+
+/// Nothing repeats an alert. So that a page which stays open shows what happened in the meantime, it gets all alerts again.
+#[actix_web::test]
+async fn alerts_of_an_outage_are_at_an_open_dashboard_afterwards() {
+    for cut in [B, C] {
+        let scene = Scene::with_lines().await;
+        let mut agent = scene.agent(B).await;
+        let threshold = scene.alarms(A).add(Threshold::cpu(90.0).of_server(scene.server_id())).await;
+        let mut dashboard = scene.open(C, ALERTS_PATH).await;
+        dashboard.send(json!({"type": "ping"})).await;
+        dashboard.expect("pong").await;
+        scene.cluster.line(cut).nats.refuse();
+        scene.cluster.until_away(cut, "bus").await;
+
+        let mut sample = sample_at(Timestamp::now());
+        sample.cpu_percent = 95.0;
+        agent.store(1, vec![sample]).await;
+        let raised = scene.alarms(A).until(threshold, "active").await;
+        scene.cluster.line(cut).nats.heal();
+
+        let told = tokio::time::timeout(PATIENCE, dashboard.until("alert")).await.expect("the alert");
+        assert_eq!(told["id"], raised["id"]);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::UNDER_LOAD;
+use super::slowness;
 use crate::support::Storage;
 use crate::support::agent::sample_aged;
 use crate::support::command_line::{Launched, Outcome, run, signalbox};
@@ -52,7 +52,7 @@ async fn one_that_was_killed_does_not_keep_its_successor_out() {
     let second = ServiceProcess::start_on(&storage, "127.0.0.1:0").await;
 
     let waited = began.elapsed().saturating_sub(starts_in);
-    assert!(waited < FREE_WITHIN + UNDER_LOAD, "it waited for {waited:?}");
+    assert!(waited < FREE_WITHIN + slowness(starts_in), "it waited for {waited:?}");
     assert_eq!(second.terminate().await.code, Some(0));
 }
 

@@ -39,7 +39,8 @@ async fn a_token_that_is_revoked_at_one_ends_at_the_others() {
     for socket in &mut sockets {
         while !matches!(socket.socket.receive().await, Received::Closed(4401)) {}
     }
-    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    // After 20 s each socket looks on its own whether its token still holds.
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
     for instance in [A, B, C] {
         get(instance).expect_error(401, "token_revoked").await;
     }

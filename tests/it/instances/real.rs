@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{A, B, C, Scene, UNDER_LOAD};
+use super::{A, B, C, Scene, slowness};
 use crate::support::balancer::Balancer;
 use crate::support::commands::answered;
 use crate::support::eventually;
@@ -77,7 +77,7 @@ async fn it_finds_another_instance_within_ten_seconds_and_loses_nothing() {
     let (took, elsewhere_at) = (began.elapsed(), signalbox_protocol::Timestamp::now().as_millis());
     gate.open();
 
-    let most = ELSEWHERE_WITHIN + usual + UNDER_LOAD;
+    let most = ELSEWHERE_WITHIN + usual + slowness(usual);
     assert!(took < most, "it was elsewhere after {took:?}, and had come in {usual:?}");
     if let Some(waiting) = asked {
         let answer = answered(waiting).await;

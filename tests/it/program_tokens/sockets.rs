@@ -7,6 +7,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::{Scene, Token};
+use crate::support::TestService;
 use crate::support::alerts::{Alarms, Probe, Threshold};
 use crate::support::dashboard::{Dashboard, Pass};
 use crate::support::{eventually, text_of, uuid_of};
@@ -45,7 +46,9 @@ async fn a_token_opens_sockets_in_each_of_the_three_ways() {
 
 #[actix_web::test]
 async fn open_sockets_close_when_the_token_is_revoked() {
-    let scene = Scene::start().await;
+    // No socket looks on its own whether its token still holds.
+    let service = TestService::start_with(|config| config.timing.ping_interval = Duration::from_secs(600)).await;
+    let scene = Scene::on(service).await;
     let token = scene.token(json!({"scope": {"all": true}})).await;
     let other = scene.token(json!({"scope": {"all": true}})).await;
     let metrics = format!("/ws/metrics/{}", scene.db);

@@ -6,7 +6,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -80,7 +80,6 @@ impl Engine {
         };
         let deadline = Instant::now() + PATIENCE;
         while is_passing(status, &answer) && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(50));
             (status, answer) = self.call(method, path, body);
         }
         assert!(status < 400, "{method} {path}: {status} {answer}");

@@ -21,7 +21,7 @@ use crate::report::{Report, in_one_line, megabytes, progress, rounded};
 use crate::service::ServiceOptions;
 use crate::stats::median;
 
-/// From the start of the scenario until the live samples have been measured: three minutes, and some room.
+/// From the start of the scenario until all but the realistic samples is measured: three minutes, and some room.
 const MEASURED_WITHIN: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Debug, Args)]
@@ -106,8 +106,8 @@ pub async fn run(options: &ServiceOptions, args: &InstancesArgs) -> anyhow::Resu
     report(args, turns, sizes).finish()
 }
 
-/// An hour that ends before all is measured is sealed at once, with all that was sent as fast as it goes: a sample at a pace then cost
-/// six times as much.
+/// An hour that ends while samples are measured is sealed at once, with all that was sent in it: a sample then cost up to six times
+/// as much.
 async fn wait_for_a_whole_hour() {
     let now = Timestamp::now();
     let end = hour_of(now).plus_millis(3_600_000);
