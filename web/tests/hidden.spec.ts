@@ -14,15 +14,18 @@ async function setHidden(page: Page, isHidden: boolean): Promise<void> {
   }, isHidden);
 }
 
-/** The sockets that are open, how many were ever opened, and the signs of life that the service gave on that of alerts. */
+/**
+ * The sockets on which the service has said something, how many were ever opened, and the signs of life that it gave on that of alerts.
+ * One that is still on its way when the clock is moved on has taken too long.
+ */
 function watchSockets(page: Page): { open: Set<string>; opened: number; signs: number } {
   const seen = { open: new Set<string>(), opened: 0, signs: 0 };
   page.on('websocket', (socket) => {
     const path = new URL(socket.url()).pathname.replace('/api/v1', '');
-    seen.open.add(path);
     seen.opened += 1;
     socket.on('close', () => seen.open.delete(path));
     socket.on('framereceived', ({ payload }) => {
+      seen.open.add(path);
       if (path === '/ws/alerts' && String(payload).includes('"pong"')) seen.signs += 1;
     });
   });
@@ -78,12 +81,13 @@ test('a tab that is hidden for a moment keeps its sockets', async ({ page, accou
   await expect.poll(() => [...sockets.open].sort()).toEqual(['/ws/alerts', '/ws/fleet']);
 
   // The end of what was open before.
-  await expect.poll(() => sockets.signs).toBe(1);
+  await expect.poll(() => sockets.signs).toBeGreaterThan(0);
+  const before = sockets.signs;
   await setHidden(page, true);
   await page.clock.fastForward(MINUTE / 2);
   await setHidden(page, false);
   // The one that was silent was asked whether it still holds.
-  await expect.poll(() => sockets.signs).toBe(2);
+  await expect.poll(() => sockets.signs).toBeGreaterThan(before);
   // The wait began again: this is a minute after it was hidden first.
   await setHidden(page, true);
   await page.clock.fastForward(MINUTE / 2 + 1_000);

@@ -2,7 +2,7 @@
 import { clock } from '../live/clock.svelte';
 import createClient, { type Middleware } from 'openapi-fetch';
 import type { paths } from '../../generated/api';
-import { takeAnswer } from '../boot/taken';
+import { openedAt, takeAnswer } from '../boot/taken';
 import { Failure } from './failure';
 
 /** Who has the tokens. Set once by the session, so that this module depends on nothing. */
@@ -28,6 +28,11 @@ let prove: (code: ProofCode) => Promise<boolean> = async () => false;
 export function useProofs(source: typeof prove): void {
   prove = source;
 }
+
+/** A connection that is gone without a word lets a request wait for minutes: so long may an answer take to begin. */
+const READ_MS = 60_000;
+/** What is done may take longer: a container has up to five minutes to stop. */
+const ACT_MS = 330_000;
 
 /** Requests that are made without a token. */
 const OPEN = new Set([
@@ -79,15 +84,32 @@ async function sendOnce(request: Request): Promise<Response> {
 }
 
 async function reach(request: Request): Promise<Response> {
+  const limit = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const giveUp = () => {
+      reject(Failure.unreachable());
+      limit.abort();
+    };
+    timer = setTimeout(giveUp, request.method === 'GET' ? READ_MS : ACT_MS);
+  });
   try {
-    const response = (await takeAnswer(request)) ?? (await fetch(request));
-    // What a cache kept tells another time.
-    if (!response.headers.has('age')) clock.heard(response.headers.get('date'));
-    return response;
+    return await Promise.race([ask(request, limit.signal), late]);
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
     throw Failure.unreachable();
+  } finally {
+    clearTimeout(timer);
   }
+}
+
+async function ask(request: Request, limit: AbortSignal): Promise<Response> {
+  const askedAt = Date.now();
+  const early = await takeAnswer(request);
+  const response = early ?? (await fetch(request, { signal: AbortSignal.any([request.signal, limit]) }));
+  // What a cache kept tells another time.
+  if (!response.headers.has('age')) clock.heard(response.headers.get('date'), early ? openedAt() : askedAt);
+  return response;
 }
 
 export const api = createClient<paths>({ baseUrl: location.origin, fetch: send });

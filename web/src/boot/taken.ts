@@ -28,6 +28,11 @@ export async function takeAnswer(request: Request, now = performance.now()): Pro
   return asked.catch(() => null);
 }
 
+/** When the page was opened, on this browser's clock: nothing was asked before. */
+export function openedAt(): number {
+  return Date.now() - performance.now();
+}
+
 /** A socket that was opened early, and still is, or is about to be; null where there is none. */
 export function takeSocket(path: string): EarlySocket | null {
   const found = window.early?.sockets.get(path);

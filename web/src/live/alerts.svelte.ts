@@ -3,8 +3,10 @@ import { live, type Message } from './socket.svelte';
 
 const ORDER = { critical: 0, warning: 1, info: 2 } as const;
 
-/** What a socket tells when it was opened ends with the answer to a ping. A service from before 2026-12 gives none. */
+/** What a socket tells when it was opened ends with the answer to a ping. An older service gives none: it has ended after so long. */
 const OPENING_MS = 5_000;
+/** The same while it has said nothing yet, or where it has answered before, and is now an older one, if at all. */
+const UNANSWERED_MS = 60_000;
 /** Hundreds may come at once: they are shown together. */
 const TOGETHER_MS = 50;
 
@@ -14,14 +16,21 @@ function worstFirst(a: Alert, b: Alert): number {
 }
 
 /** What is wrong now: the caller's alerts that are not resolved, as they change. Watched while somebody is signed in. */
-class LiveAlerts {
+export class LiveAlerts {
   /** What is shown; what is known may be a moment ahead of it. */
   #open = $state.raw<ReadonlyMap<string, Alert>>(new Map());
   #known = new Map<string, Alert>();
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** What was open before is still on its way. */
+  #isOpening = false;
+  /** Whether the service has ever answered a ping. */
+  #answers = false;
   /** Whether the service has told what there is since the socket was opened. */
   isKnown = $state(false);
+  /** Those that were open when the socket was opened, and of which it has said nothing since. */
+  #unsure = new Set<string>();
   #listeners = new Set<(alert: Alert) => void>();
+  #goneListeners = new Set<(ids: ReadonlySet<string>) => void>();
 
   /** The worst first, then the newest. */
   readonly unresolved = $derived([...this.#open.values()].sort(worstFirst));
@@ -43,18 +52,26 @@ class LiveAlerts {
     // The service sends all unresolved alerts again; an alert that it does not send was resolved in between. On a slow line they
     // come over seconds, and what was known before is shown until all are here: none of them would be news otherwise.
     const begin = () => {
+      for (const id of this.#known.keys()) this.#unsure.add(id);
       this.#known = new Map();
-      this.#stopTimer();
-      this.#show(OPENING_MS);
+      this.#isOpening = true;
+      this.#waitForEnd();
       socket.ping();
     };
     const watcher = {
       opened: begin,
+      closed: () => {
+        // What has come is not all there is.
+        if (this.#isOpening) this.#stopTimer();
+      },
       message: (message: Message) => {
         if (message.type === 'alert') this.#told(message.data as Alert);
         // The servers are others now.
         else if (message.type === 'alerts') begin();
-        else if (message.type === 'pong' && this.#timer !== undefined) this.#publish();
+        else if (message.type === 'pong') {
+          this.#answers = true;
+          if (this.#isOpening) this.#publish();
+        }
       },
     };
     // The title of a hidden tab counts them, so this one socket stays.
@@ -62,7 +79,9 @@ class LiveAlerts {
     return () => {
       stop();
       this.#stopTimer();
+      this.#isOpening = false;
       this.#open = this.#known = new Map();
+      this.#unsure.clear();
       this.isKnown = false;
     };
   }
@@ -77,19 +96,32 @@ class LiveAlerts {
     return () => this.#listeners.delete(listener);
   }
 
+  /** Calls the listener with the alerts that ended while the socket was away: nothing tells more of them. */
+  onGone(listener: (ids: ReadonlySet<string>) => void): () => void {
+    this.#goneListeners.add(listener);
+    return () => this.#goneListeners.delete(listener);
+  }
+
   /** The title of a page, with how much is wrong in front: also a tab that nobody looks at says it. */
   titled(title: string): string {
     return this.active.length ? `(${this.active.length}) ${title}` : title;
   }
 
-  #show(afterMs: number): void {
-    this.#timer ??= setTimeout(() => this.#publish(), afterMs);
+  #waitForEnd(): void {
+    this.#stopTimer();
+    const isPatient = this.#answers || this.#known.size === 0;
+    this.#timer = setTimeout(() => this.#publish(), isPatient ? UNANSWERED_MS : OPENING_MS);
   }
 
   #publish(): void {
     this.#stopTimer();
+    this.#isOpening = false;
     this.#open = new Map(this.#known);
     this.isKnown = true;
+    if (this.#unsure.size === 0) return;
+    const gone = this.#unsure;
+    this.#unsure = new Set();
+    for (const listener of this.#goneListeners) listener(gone);
   }
 
   #stopTimer(): void {
@@ -98,9 +130,11 @@ class LiveAlerts {
   }
 
   #told(alert: Alert): void {
+    this.#unsure.delete(alert.id);
     if (alert.status === 'resolved') this.#known.delete(alert.id);
     else this.#known.set(alert.id, alert);
-    this.#show(TOGETHER_MS);
+    if (this.#isOpening) this.#waitForEnd();
+    else this.#timer ??= setTimeout(() => this.#publish(), TOGETHER_MS);
     for (const listener of this.#listeners) listener(alert);
   }
 }

@@ -12,10 +12,12 @@ class Clock {
   #offsetMs = 0;
 
   constructor() {
+    // Of this page: a test's is gone before its timers are.
+    const page = document;
     setInterval(() => {
-      if (!document.hidden) this.now = this.present();
+      if (!page.hidden) this.now = this.present();
     }, 1000);
-    document.addEventListener('visibilitychange', () => (this.now = this.present()));
+    page.addEventListener('visibilitychange', () => (this.now = this.present()));
   }
 
   /** The present, as exactly as it is known. */
@@ -23,11 +25,13 @@ class Clock {
     return Date.now() + this.#offsetMs;
   }
 
-  /** Hears the `Date` of an answer. */
-  heard(date: string | null, here = Date.now()): void {
+  /** Hears the `Date` of an answer, which lies between when it was asked for and when it came: a slow one tells an earlier time. */
+  heard(date: string | null, askedAt = Date.now(), here = Date.now()): void {
     // The header leaves out the parts of a second.
-    const offset = date ? Date.parse(date) + 500 - here : Number.NaN;
-    if (Number.isNaN(offset) || Math.abs(offset - this.#offsetMs) < AGREE_MS) return;
+    const at = date ? Date.parse(date) + 500 : Number.NaN;
+    if (Number.isNaN(at)) return;
+    if (at > askedAt + this.#offsetMs - AGREE_MS && at < here + this.#offsetMs + AGREE_MS) return;
+    const offset = at - here;
     this.#offsetMs = Math.abs(offset) < AGREE_MS ? 0 : offset;
     this.now = this.present();
   }

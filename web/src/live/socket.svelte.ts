@@ -35,6 +35,12 @@ const HIDDEN_MS = 60_000;
 const QUIET_MS = 25_000;
 /** A connection that says nothing for so long may be half-open, which a page cannot see: it is replaced. */
 const SILENCE_MS = 90_000;
+/** It is asked so often first: an answer from before this machine slept may be there, and not be heard yet. */
+const ASKED_TIMES = 2;
+/** A connection that does not open within so long, does not open. */
+const OPENING_MS = 15_000;
+/** One that takes longer than this is opened once more when somebody asks for it. */
+const SLOW_MS = 3_000;
 /** What a browser calls an end that nobody announced. */
 const LOST = 1006;
 /** A connection that held for so long was a good one: its loss starts the backoff from the beginning. */
@@ -49,11 +55,17 @@ export class Socket {
   readonly watchers = new Set<Watcher>();
   readonly options: Options;
   #socket: WebSocket | null = null;
+  /** Of the next attempt, or of the end of this one. */
   #timer: ReturnType<typeof setTimeout> | undefined;
   #failures = 0;
   /** On this browser's clock: what the service says of the time moves the other one. */
+  #connectedAt = 0;
   #openedAt = 0;
   #heardAt = 0;
+  /** How often it was asked for a sign of life since it was heard. */
+  #asked = 0;
+  /** Whether the service ever gave one when it was asked: an older one does not. */
+  #answers = false;
   #attempt = 0;
   readonly #reached: () => void;
 
@@ -71,6 +83,7 @@ export class Socket {
     this.#drop();
     const attempt = ++this.#attempt;
     this.state = 'connecting';
+    this.#connectedAt = Date.now();
     const early = takeSocket(this.path);
     if (early) {
       // Who watches it comes in a moment.
@@ -100,6 +113,7 @@ export class Socket {
     socket.onopen = () => this.#opened();
     socket.onmessage = (event: MessageEvent<string>) => this.#message(event.data);
     socket.onclose = (event) => void this.#closed(event.code);
+    this.#timer = setTimeout(() => this.#lost(), OPENING_MS);
   }
 
   send(message: unknown): boolean {
@@ -120,14 +134,27 @@ export class Socket {
 
   /** The tab is seen again, or the network is back. */
   wake(now = Date.now()): void {
-    if (this.state === 'resting' || this.state === 'waiting') void this.connect();
-    else this.tend(now);
+    if (this.state === 'resting' || this.state === 'waiting') return void this.connect();
+    if (this.options.once) return;
+    const isSlow = this.state === 'connecting' && now - this.#connectedAt > SLOW_MS;
+    const isSilent = this.state === 'open' && now - this.#heardAt > SILENCE_MS;
+    if (isSlow || isSilent) this.#replace();
+    else if (this.state === 'open' && now - this.#heardAt > QUIET_MS) this.ping();
   }
 
   /** The page comes out of the browser's cache, where its connections ended without an event. */
   revive(): void {
     if (!this.options.once) return void this.connect();
-    if (this.state !== 'open') return;
+    if (this.state === 'open') this.#lost();
+  }
+
+  #replace(): void {
+    this.lostAt ??= clock.present();
+    void this.connect();
+  }
+
+  /** Ends a connection that is as good as gone. What was open on it may be come back for. */
+  #lost(): void {
     this.#letGo(DETACHED);
     void this.#closed(LOST);
   }
@@ -162,8 +189,10 @@ export class Socket {
   }
 
   #opened(): void {
+    clearTimeout(this.#timer);
     this.state = 'open';
     this.lostAt = null;
+    this.#asked = 0;
     this.#openedAt = this.#heardAt = Date.now();
     for (const watcher of this.watchers) watcher.opened?.();
     this.#reached();
@@ -171,12 +200,14 @@ export class Socket {
 
   #message(text: string): void {
     this.#heardAt = Date.now();
+    this.#asked = 0;
     let message: Message;
     try {
       message = JSON.parse(text) as Message;
     } catch {
       return;
     }
+    if (message.type === 'pong') this.#answers = true;
     if (message.type === 'token_expiring') void this.#renew();
     for (const watcher of this.watchers) watcher.message(message);
   }
@@ -188,6 +219,7 @@ export class Socket {
   }
 
   async #closed(code: number): Promise<void> {
+    clearTimeout(this.#timer);
     this.#letGo();
     const held = this.state === 'open' && Date.now() - this.#openedAt > STEADY_MS;
     this.lostAt ??= clock.present();
@@ -230,12 +262,16 @@ export class Socket {
     socket.close(code);
   }
 
-  /** Called now and then: looks for half-open connections. What is opened once may say nothing for hours. */
+  /** Called now and then: looks for half-open connections. */
   tend(now: number): void {
-    if (this.state !== 'open' || this.options.once) return;
     const silence = now - this.#heardAt;
-    if (silence > SILENCE_MS) void this.connect();
-    else if (silence > QUIET_MS) this.ping();
+    if (this.state !== 'open' || silence <= QUIET_MS) return;
+    if (silence > SILENCE_MS && this.#asked >= ASKED_TIMES) {
+      if (!this.options.once) return this.#replace();
+      if (this.#answers) return this.#lost();
+    }
+    this.#asked += 1;
+    this.ping();
   }
 }
 
@@ -248,7 +284,8 @@ class Live {
     window.addEventListener('online', () => this.#each((socket) => socket.wake()));
     window.addEventListener('offline', () => this.#each((socket) => socket.lose()));
     window.addEventListener('pageshow', (event) => event.persisted && this.#each((socket) => socket.revive()));
-    setInterval(() => document.hidden || this.#each((socket) => socket.tend(Date.now())), 15_000);
+    // Also while the tab is hidden: those that do not rest then are needed.
+    setInterval(() => this.#each((socket) => socket.tend(Date.now())), 15_000);
   }
 
   /** Watches what a socket says. Call what it gives when you are done: the last one closes the socket. */

@@ -2,16 +2,24 @@ import { serviceInfo, type ServiceInfo } from './service';
 
 /** A door that waits longer than this is opened without knowing. */
 const PATIENCE_MS = 3_000;
+/** What is on its way is of use later too. */
+const ANSWER_MS = 60_000;
 
 /** What the service tells everybody, signed in or not. */
 class Service {
   /** What is known of it; null until it was asked, and where it does not say. */
   info = $state.raw<ServiceInfo | null>(null);
+  #asking: Promise<void> | null = null;
 
-  /** Asks it. Never fails: what is not known restricts nothing. */
+  /** Asks it, and waits a little for what it says. Never fails: what is not known restricts nothing. */
   async load(): Promise<void> {
+    this.#asking ??= this.#ask().finally(() => (this.#asking = null));
+    await Promise.race([this.#asking, new Promise((done) => setTimeout(done, PATIENCE_MS))]);
+  }
+
+  async #ask(): Promise<void> {
     try {
-      const response = await fetch('/api/v1/service', { signal: AbortSignal.timeout(PATIENCE_MS) });
+      const response = await fetch('/api/v1/service', { signal: AbortSignal.timeout(ANSWER_MS) });
       if (response.ok) this.info = serviceInfo(await response.json());
     } catch {
       // It is asked again with the next page that wants to know.

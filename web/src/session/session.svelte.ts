@@ -1,7 +1,7 @@
 // Who is signed in. The access token lives in memory only; the refresh token is a cookie that no script can read, so a
 // page that was reloaded asks for an access token first. Tabs share the cookie, so they refresh in turn.
 import { api, take, useTokens } from '../api/client';
-import { failureOf } from '../api/failure';
+import { Failure, failureOf } from '../api/failure';
 import type { PasskeyLogin, Profile, TokenPair } from '../api/types';
 import { takeRefresh } from '../boot/taken';
 import { keep } from '../text/kept';
@@ -20,9 +20,13 @@ const SIGNED_IN = 'signed-in';
 
 /** A token is renewed when so much of its life is left, so that no request is made with one that ends on its way. */
 const RENEW_BEFORE_MS = 2 * 60_000;
+/** With so much of it left nobody has to wait for the new one. */
+const ENOUGH_MS = 10_000;
 
 /** What is to be done before a sign-out may delay it so long. */
 const LAST_WORK_MS = 3_000;
+/** So long the service has to answer to a sign-out: what the page shows goes with it. */
+const LEAVING_MS = 5_000;
 
 class Session {
   state = $state<SessionState>('starting');
@@ -130,7 +134,7 @@ class Session {
     const last = this.#beforeSignOut?.().catch(() => undefined);
     await Promise.race([last, new Promise((done) => setTimeout(done, LAST_WORK_MS))]);
     try {
-      await take(api.POST('/api/v1/auth/logout', { headers: COOKIE }));
+      await Promise.race([take(api.POST('/api/v1/auth/logout', { headers: COOKIE })), tooLate(LEAVING_MS)]);
       this.#end('by-hand');
     } catch (error) {
       this.#end(failureOf(error).isPassing ? 'untold' : 'by-hand');
@@ -143,9 +147,15 @@ class Session {
 
   /** The token for a request or a socket; a new one when this one is about to expire. */
   async token(): Promise<string | null> {
-    if (this.#token && Date.now() < this.#expiresAt - RENEW_BEFORE_MS) return this.#token;
+    const leftMs = this.#expiresAt - Date.now();
+    if (this.#token && leftMs > RENEW_BEFORE_MS) return this.#token;
     if (this.state === 'signed-out') return null;
-    return this.renew();
+    const token = this.#token;
+    const renewed = this.renew();
+    if (!token || leftMs <= ENOUGH_MS) return renewed;
+    // The next one who asks tries again.
+    renewed.catch(() => undefined);
+    return token;
   }
 
   /** A new token, though the old one may still work. Callers at the same time share one request. */
@@ -166,7 +176,8 @@ class Session {
         this.#end(null);
         return null;
       }
-      this.#keep(pair.access_token);
+      // Somebody may have signed out by now, and only what is still to be said to the service needs it.
+      if (this.state !== 'signed-out') this.#keep(pair.access_token);
       return pair.access_token;
     } catch (error) {
       const failure = failureOf(error);
@@ -218,6 +229,11 @@ class Session {
     dropAllTickets();
     if (this.state !== 'starting') this.state = 'signed-out';
   }
+}
+
+/** Fails after a while. */
+function tooLate(afterMs: number): Promise<never> {
+  return new Promise((_, reject) => setTimeout(() => reject(Failure.unreachable()), afterMs));
 }
 
 /** What an answer holds, as the client of the API gives it. */

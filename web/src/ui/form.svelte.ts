@@ -53,4 +53,12 @@ export class Loaded<T> {
       if (asked === this.#asked) this.busy = false;
     }
   }
+
+  /** Takes what something else has brought, such as the answer to a change: newer than what is on its way. */
+  show(value: T): void {
+    this.#asked += 1;
+    this.value = value;
+    this.failure = null;
+    this.busy = false;
+  }
 }

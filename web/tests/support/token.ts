@@ -64,9 +64,9 @@ export function giveOnce(page: Page, site: Site, times: Times): Promise<{ expire
   return give(page, site, times, true);
 }
 
-/** Tokens with a life so short that a page asks for another one each time that it needs one, until something else is given. */
+/** Tokens with a life so short, for a page, that it waits for another one each time that it needs one, until something else is given. */
 export async function giveFleeting(page: Page, site: Site): Promise<void> {
-  const { end } = await give(page, site, { issued: 0, expires: 110 }, false);
+  const { end } = await give(page, site, { issued: 105, expires: 110 }, false);
   fleeting.set(page, end);
 }
 

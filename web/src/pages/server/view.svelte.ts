@@ -3,7 +3,7 @@ import { api, take } from '../../api/client';
 import type { Alert, Server, ServerStatus, Snapshot } from '../../api/types';
 import { failureOf } from '../../api/failure';
 import { allows, refusal, type Action } from '../../lib/access';
-import { SERVER_DELETED } from '../../live/backoff';
+import { delay, SERVER_DELETED } from '../../live/backoff';
 import { clock } from '../../live/clock.svelte';
 import { alerts } from '../../live/alerts.svelte';
 import { live, type Message, type Options, type Socket } from '../../live/socket.svelte';
@@ -52,6 +52,8 @@ export class ServerView {
   intervalMs = $state<number | null>(null);
 
   #asked = 0;
+  #isWatched = false;
+  #again: ReturnType<typeof setTimeout> | undefined;
   #socket = $state.raw<Socket | null>(null);
   #listeners = new Set<(sample: Snapshot) => void>();
 
@@ -65,7 +67,8 @@ export class ServerView {
   readonly isStale = $derived.by(() => {
     if (this.status !== 'online') return true;
     if (this.measuredAt === null) return false;
-    if (this.#socket?.state === 'waiting' && clock.now - (this.#socket.lostAt ?? clock.now) > 3_000) return true;
+    // An attempt to come back may take long too.
+    if (clock.now - (this.#socket?.lostAt ?? clock.now) > 3_000) return true;
     return clock.now - this.measuredAt > Math.max(STALE_MS, 3 * (this.intervalMs ?? 0));
   });
 
@@ -100,12 +103,30 @@ export class ServerView {
     return this.server.role !== 'owner';
   }
 
-  /** Reads the server again: after it was changed, or its agent connected. */
-  async reload(): Promise<void> {
+  /** Shows it as a change has left it: newer than what is on its way. */
+  take(server: Server): void {
+    this.#asked += 1;
+    this.server = server;
+  }
+
+  /**
+   * Reads the server again: after its agent connected, or what the caller sees has changed, and so perhaps what they may do here.
+   * Nobody says that twice, so it is asked until there is an answer.
+   */
+  async #reload(failures = 1): Promise<void> {
+    clearTimeout(this.#again);
     const asked = ++this.#asked;
-    const server = await take(api.GET('/api/v1/servers/{id}', { params: { path: { id: this.id } } }));
-    // Of several questions the last one has the newest answer, whichever comes first.
-    if (asked === this.#asked) this.server = server;
+    try {
+      const server = await take(api.GET('/api/v1/servers/{id}', { params: { path: { id: this.id } } }));
+      // Of several questions the last one has the newest answer, whichever comes first.
+      if (asked === this.#asked) this.server = server;
+    } catch (error) {
+      const { status, isPassing } = failureOf(error);
+      if (status === 404) this.isDeleted = true;
+      if (!isPassing || !this.#isWatched) return;
+      clearTimeout(this.#again);
+      this.#again = setTimeout(() => void this.#reload(failures + 1), delay(failures, 0, Math.random()));
+    }
   }
 
   /** Calls with each sample as it arrives. Call what it gives when you are done. */
@@ -122,27 +143,24 @@ export class ServerView {
     };
     const { socket, stop } = live.watch(`/ws/metrics/${this.id}`, watcher, options);
     this.#socket = socket;
-    if (!this.isShared) return stop;
+    this.#isWatched = true;
+    const left = () => {
+      this.#isWatched = false;
+      clearTimeout(this.#again);
+      stop();
+    };
+    if (!this.isShared) return left;
     // What changed since the server was read, and while no socket was open, came to nobody: the first message is after it.
     let isUnsure = true;
     const told = (message: Message) => {
-      if (message.type === 'servers' || isUnsure) void this.#review();
+      if (message.type === 'servers' || isUnsure) void this.#reload();
       isUnsure = false;
     };
     const fleet = live.watch('/ws/fleet', { opened: () => (isUnsure = true), message: told });
     return () => {
-      stop();
+      left();
       fleet.stop();
     };
-  }
-
-  /** What the caller sees has changed: perhaps what they may do here. */
-  async #review(): Promise<void> {
-    try {
-      await this.reload();
-    } catch (error) {
-      if (failureOf(error).status === 404) this.isDeleted = true;
-    }
   }
 
   #told(message: Message): void {
@@ -176,6 +194,6 @@ export class ServerView {
     const event = { kind: 'status', status, at: clock.present() };
     this.events = [...this.events.slice(1 - EVENTS_KEPT), event];
     // The agent that has come may be another version, with another policy.
-    void this.reload().catch(() => undefined);
+    void this.#reload();
   }
 }

@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { proofFor } from '../../../api/client';
-import { live, type Message } from '../../../live/socket.svelte';
+import { live, type Message, type SocketState } from '../../../live/socket.svelte';
 import { ticketOf } from '../../../session/tickets';
 import { Line, type Loss } from './line';
 
@@ -14,6 +14,7 @@ interface Attempt {
   watcher: Watcher;
   sent: unknown[];
   isParted: boolean;
+  state: SocketState;
 }
 
 const KEPT = { type: 'kept', data: { terminal_id: 'one', secret: 'secret', seconds: 120 } };
@@ -32,12 +33,16 @@ beforeEach(() => {
   vi.mocked(proofFor).mockReset().mockResolvedValue('unasked');
   vi.spyOn(live, 'watch').mockImplementation((path, watcher, options) => {
     expect(options).toEqual({ once: true });
-    const attempt: Attempt = { query: path.slice(path.indexOf('rows=24') + 8), watcher, sent: [], isParted: false };
+    const query = path.slice(path.indexOf('rows=24') + 8);
+    const attempt: Attempt = { query, watcher, sent: [], isParted: false, state: 'connecting' };
     attempts.push(attempt);
     const socket = {
       backlog: 0,
       send: (message: unknown) => attempt.sent.push(message) > 0,
       part: () => (attempt.isParted = true),
+      get state() {
+        return attempt.state;
+      },
     };
     return { socket, stop: () => undefined } as unknown as ReturnType<typeof live.watch>;
   });
@@ -185,6 +190,22 @@ it('leaves a connection that has no network, and comes back with it', async () =
 
   expect(attempts.map(({ query }) => query)).toEqual(['keep=true', 'resume=true']);
   expect(told).toEqual(['waits']);
+});
+
+it('does not wait for an attempt that hangs when the network is back', async () => {
+  opened();
+  last().watcher.closed?.(1006);
+  await next();
+  expect(attempts).toHaveLength(2);
+
+  window.dispatchEvent(new Event('online'));
+  expect(attempts).toHaveLength(3);
+
+  // The answer to what it said is on its way.
+  last().state = 'open';
+  last().watcher.opened?.();
+  window.dispatchEvent(new Event('online'));
+  expect(attempts).toHaveLength(3);
 });
 
 it('remembers how much the page has drawn, and for how long the terminal waits', async () => {

@@ -106,7 +106,9 @@ export class Line {
   };
 
   readonly #online = () => {
-    if (this.#until !== null && this.#socket === null) this.#redial();
+    // An attempt from before may hang.
+    const isDown = this.#socket === null || this.#socket.state === 'connecting';
+    if (this.#until !== null && isDown) this.#redial();
   };
 
   #redial(): void {

@@ -1,0 +1,62 @@
+// @vitest-environment jsdom
+import { flushSync, mount, unmount } from 'svelte';
+import { afterEach, expect, it, vi } from 'vitest';
+import { api } from '../../api/client';
+import { alerts } from '../../live/alerts.svelte';
+import { answered } from '../testing';
+import History from './History.svelte';
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+});
+
+/** Tells that these alerts ended while the socket was away, to anyone who listens by then. */
+function listening() {
+  const listeners: ((ids: ReadonlySet<string>) => void)[] = [];
+  vi.spyOn(alerts, 'onGone').mockImplementation((listener) => {
+    listeners.push(listener);
+    return () => listeners.length > 0;
+  });
+  return (...ids: string[]) => {
+    for (const listener of listeners) listener(new Set(ids));
+  };
+}
+
+it('the list is read again when one of it ended while the socket was away', async () => {
+  const tell = listening();
+  const asked = vi.spyOn(api, 'GET').mockResolvedValue(answered([]));
+  const at = '2026-11-21T03:00:00Z';
+  const open = { id: 'a', server_id: 's', status: 'active', severity: 'info', metric_type: 'cpu', triggered_at: at };
+  asked.mockResolvedValueOnce(answered([open]));
+  const shown = mount(History, { target: document.body });
+  flushSync();
+  await vi.waitFor(() => expect(document.querySelector('table')).not.toBeNull());
+  asked.mockClear();
+
+  tell('b');
+  expect(asked).not.toHaveBeenCalled();
+  tell('a', 'b');
+
+  expect(asked).toHaveBeenCalledTimes(1);
+  await vi.waitFor(() => expect(document.querySelector('table')).toBeNull());
+  await unmount(shown);
+});
+
+it('an alert that ended while the socket was away is read again', async () => {
+  // What draws its charts asks for it when it is loaded.
+  vi.stubGlobal('matchMedia', () => new EventTarget());
+  const { default: AlertPage } = await import('./AlertPage.svelte');
+  const tell = listening();
+  const asked = vi.spyOn(api, 'GET').mockReturnValue(new Promise(() => undefined) as never);
+  const shown = mount(AlertPage, { target: document.body, props: { id: 'a' } });
+  flushSync();
+  expect(asked).toHaveBeenCalledTimes(1);
+
+  tell('b');
+  expect(asked).toHaveBeenCalledTimes(1);
+  tell('a');
+
+  expect(asked).toHaveBeenCalledTimes(2);
+  await unmount(shown);
+});
