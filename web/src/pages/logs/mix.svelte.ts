@@ -11,8 +11,10 @@ import type { Chosen } from './sources';
 /** How long a line waits for older ones of other logs. */
 const WINDOW_MS = 800;
 const TURN_MS = 200;
-/** The lines from before come at once: a log that says nothing for so long has said them. */
+/** The lines from before come at once: a log that says nothing for so long has said them, unless its connection is slow. */
 const SETTLED_MS = 350;
+/** For so long after them, older lines that come late may be the rest of them. */
+const REST_MS = 30_000;
 /** Lines from before, of each log. */
 const TAIL = 500;
 
@@ -30,6 +32,7 @@ export class Member {
   offsetMs = 0;
   /** The lines from before, until all of them are there. */
   first: Line[] | null = [];
+  restUntil = Infinity;
   timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(chosen: Chosen, origin: Origin, push: (member: Member, lines: readonly Line[]) => void) {
@@ -93,23 +96,25 @@ export class Mix {
       const order = at === null ? now : at - member.offsetMs;
       this.#orders.set(line, order);
       if (line.kind === 'line') member.count += 1;
+      const mayBeRest = member.count <= TAIL && now < member.restUntil;
+      if (mayBeRest && order < this.#merger.last) member.first ??= [];
       if (member.first) member.first.push(line);
       else if (this.#merger.add(line, order, now) && line.kind === 'line') member.late += 1;
     }
     if (member.first) {
       clearTimeout(member.timer);
-      if (member.first.length >= TAIL) this.#settle(member);
+      if (member.count >= TAIL) this.#settle(member);
       else member.timer = setTimeout(() => this.#settle(member), SETTLED_MS);
-    } else {
-      this.#timer ??= setTimeout(() => this.#turn(), TURN_MS);
     }
+    if (!this.#merger.isEmpty) this.#timer ??= setTimeout(() => this.#turn(), TURN_MS);
   }
 
-  /** All lines from before are there: they go to their places among those of the other logs. */
+  /** The lines from before are there: they go to their places among those of the other logs. */
   #settle(member: Member): void {
     clearTimeout(member.timer);
     const { first } = member;
     member.first = null;
+    member.restUntil = Math.min(member.restUntil, clock.present() + REST_MS);
     if (!first || first.length === 0) return;
     // A line from before without a time stands behind the one before it: those at the beginning, at the first time there is.
     const isTimed = (line: Line) => line.kind === 'line' && line.at !== null;

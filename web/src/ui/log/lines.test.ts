@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { lineOf, Lines, note, overlap, written } from './lines';
+import { lineOf, Lines, note, Repetition, written, type Line } from './lines';
 
 const line = (message: string, timestamp: string | null = null) => lineOf({ message, timestamp, stream: 'stdout' });
 
@@ -28,25 +28,40 @@ describe('Lines', () => {
   });
 });
 
-describe('overlap', () => {
+describe('Repetition', () => {
   const of = (text: string) => [...text].map((one) => line(one));
+  const repeated = (held: Line[], coming: Line[]) => {
+    const repetition = new Repetition(held);
+    const over = coming.map((one) => {
+      repetition.push(one);
+      return repetition.isOver;
+    });
+    return { known: repetition.known, over: over.indexOf(true) + 1 };
+  };
 
   it('finds the longest end that comes once more', () => {
-    expect(overlap(of('abcde'), of('cdefg'))).toBe(3);
-    expect(overlap(of('abc'), of('abcd'))).toBe(3);
-    expect(overlap(of('aabaa'), of('aab'))).toBe(2);
+    expect(repeated(of('abcde'), of('cdefg')).known).toBe(3);
+    expect(repeated(of('abc'), of('abcd')).known).toBe(3);
+    expect(repeated(of('aabaa'), of('aab')).known).toBe(2);
   });
 
   it('finds nothing where lines are missing', () => {
-    expect(overlap(of('abc'), of('xyz'))).toBe(0);
-    expect(overlap([], of('a'))).toBe(0);
-    expect(overlap(of('a'), [])).toBe(0);
+    expect(repeated(of('abc'), of('xyz')).known).toBe(0);
+    expect(repeated([], of('a')).known).toBe(0);
+    expect(repeated(of('a'), []).known).toBe(0);
+  });
+
+  it('is over with the line that leaves no doubt', () => {
+    expect(repeated(of('abcde'), of('cdefg')).over).toBe(3);
+    expect(repeated(of('abcde'), of('abcd')).over).toBe(0);
+    expect(repeated(of('abc'), of('xyz')).over).toBe(1);
+    expect(repeated(of('aaaa'), of('aab')).over).toBe(3);
   });
 
   it('tells lines of the same text apart by their time', () => {
     const at = (second: number) => line('tick', `2026-11-21T10:00:0${second}Z`);
-    expect(overlap([at(1), at(2)], [at(2), at(3)])).toBe(1);
-    expect(overlap([at(1)], [at(2)])).toBe(0);
+    expect(repeated([at(1), at(2)], [at(2), at(3)]).known).toBe(1);
+    expect(repeated([at(1)], [at(2)]).known).toBe(0);
   });
 });
 

@@ -107,24 +107,43 @@ export class Lines {
   }
 }
 
-/**
- * After a connection was lost, the service sends the last lines once more. How many of the first are held already:
- * the longest end of what is held that what comes begins with.
- */
-export function overlap(held: readonly Line[], coming: readonly Line[]): number {
-  // The borders of `coming`, a mark that equals nothing, and the end of `held`: Knuth, Morris and Pratt's table.
-  const texts = [...coming.map(keyOf), null, ...held.slice(-coming.length || held.length).map(keyOf)];
-  const border = new Array<number>(texts.length).fill(0);
-  for (let index = 1; index < texts.length; index += 1) {
-    let length = border[index - 1] ?? 0;
-    while (length > 0 && (texts[index] === null || texts[index] !== texts[length])) length = border[length - 1] ?? 0;
-    border[index] = texts[index] !== null && texts[index] === texts[length] ? length + 1 : 0;
+/** After a connection was lost, the service sends the last lines once more: which of them are held already. */
+export class Repetition {
+  readonly coming: Line[] = [];
+  readonly #held: readonly Line[];
+  /** Where in what is held the lines that came may begin, the earliest first. */
+  #starts: number[];
+
+  constructor(held: readonly Line[]) {
+    this.#held = held;
+    this.#starts = [...held.keys()];
   }
-  return coming.length === 0 || held.length === 0 ? 0 : (border.at(-1) ?? 0);
+
+  /** Takes a line that came. */
+  push(line: Line): void {
+    const place = this.coming.length;
+    this.coming.push(line);
+    this.#starts = this.#starts.filter((start) => {
+      const held = this.#held[start + place];
+      return !held || isSame(held, line);
+    });
+  }
+
+  /** Whether no line that is still to come can change how many are held. */
+  get isOver(): boolean {
+    const start = this.#starts[0];
+    return start === undefined || start + this.coming.length >= this.#held.length;
+  }
+
+  /** How many of the first lines that came are held already: the longest end of what is held that they begin with. */
+  get known(): number {
+    const start = this.#starts.find((one) => one + this.coming.length >= this.#held.length);
+    return start === undefined ? 0 : this.#held.length - start;
+  }
 }
 
-function keyOf(line: Line): string {
-  return `${line.at}\u0000${line.stream}\u0000${line.text}`;
+function isSame(one: Line, other: Line): boolean {
+  return one.at === other.at && one.stream === other.stream && one.text === other.text;
 }
 
 /** A line as text for the clipboard or a file. */

@@ -32,6 +32,9 @@ export function find(pattern: RegExp, text: string): Range[] {
   }
 }
 
+/** What the worker says when it has begun. */
+export const READY = 'ready';
+
 /** Lines of one question to the worker, and what it answers. */
 export interface Question {
   search: number;

@@ -3,7 +3,7 @@
 import * as m from '#messages/log';
 import type { Range } from './ansi';
 import type { Lines } from './lines';
-import { compile, find, type Answer, type Question } from './pattern';
+import { compile, find, READY, type Answer, type Question } from './pattern';
 
 /** A piece that takes longer will not come to an end that anybody waits for. */
 const PATIENCE_MS = 1_500;
@@ -35,6 +35,10 @@ export class Search {
   readonly #hits: Hits;
   #pattern: RegExp | null = null;
   #worker: Worker | null = null;
+  /** The worker has begun: before that it is its download that takes long, and not the expression. */
+  #isReady = false;
+  /** What it is asked when it has. */
+  #question: Question | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #search = 0;
   /** Everything before it was searched, and up to where the worker is. */
@@ -118,15 +122,13 @@ export class Search {
   }
 
   close(): void {
-    this.#worker?.terminate();
-    this.#worker = null;
-    clearTimeout(this.#timer);
+    this.#giveUp();
     this.#pattern = null;
   }
 
   #begin(pattern: RegExp | null, fault: string | null): void {
     // An expression that is being worked on is given up at once: it may never end.
-    if (this.#isAsking) this.#giveUp();
+    if (this.#isAsking && this.#isReady) this.#giveUp();
     this.#pattern = pattern;
     this.fault = fault;
     this.#search += 1;
@@ -137,6 +139,8 @@ export class Search {
     this.current = null;
     this.tell();
     this.#hits.restarted();
+    this.#question = null;
+    this.#isAsking = false;
     if (pattern) this.#ask();
     else this.busy = false;
   }
@@ -145,7 +149,7 @@ export class Search {
     const pattern = this.#pattern;
     const from = Math.max(this.#next, this.#lines.first);
     this.#isAsking = pattern !== null && from < this.#lines.end;
-    this.busy = this.#isAsking && this.#lines.end - from > PIECE_LINES;
+    this.busy = this.#isAsking && (!this.#isReady || this.#lines.end - from > PIECE_LINES);
     if (!pattern || !this.#isAsking) return;
     const texts: string[] = [];
     let characters = 0;
@@ -156,15 +160,28 @@ export class Search {
     }
     this.#asked = from;
     this.#next = from + texts.length;
-    const question: Question = { search: this.#search, source: pattern.source, flags: pattern.flags, texts };
+    this.#question = { search: this.#search, source: pattern.source, flags: pattern.flags, texts };
     this.#worker ??= this.#hire();
-    this.#worker.postMessage(question);
-    this.#timer = setTimeout(() => this.#tooSlow(), PATIENCE_MS);
+    if (this.#isReady) this.#put();
+  }
+
+  #put(): void {
+    if (!this.#question) return;
+    this.#worker?.postMessage(this.#question);
+    this.#question = null;
+    this.#timer = setTimeout(() => this.#fail(m.slow()), PATIENCE_MS);
   }
 
   #hire(): Worker {
     const worker = new Worker(new URL('./search.worker.ts', import.meta.url), { type: 'module' });
-    worker.onmessage = (event: MessageEvent<Answer>) => this.#answered(event.data);
+    worker.onmessage = ({ data }: MessageEvent<Answer | typeof READY>) => {
+      // What one that was given up has said already may still come.
+      if (worker !== this.#worker) return;
+      if (data !== READY) return this.#answered(data);
+      this.#isReady = true;
+      this.#put();
+    };
+    worker.onerror = () => worker === this.#worker && this.#fail(m.noSearch());
     return worker;
   }
 
@@ -183,15 +200,15 @@ export class Search {
     this.#ask();
   }
 
-  #tooSlow(): void {
+  #fail(fault: string): void {
     this.#giveUp();
-    this.#begin(null, m.slow());
+    this.#begin(null, fault);
   }
 
   #giveUp(): void {
     this.#worker?.terminate();
     this.#worker = null;
-    this.#isAsking = false;
+    this.#isReady = this.#isAsking = false;
     clearTimeout(this.#timer);
   }
 

@@ -1,4 +1,5 @@
 // Searches lines beside the page, so that an expression that never ends can be ended.
-import { answer, type Question } from './pattern';
+import { answer, READY, type Question } from './pattern';
 
 addEventListener('message', (event: MessageEvent<Question>) => postMessage(answer(event.data)));
+postMessage(READY);

@@ -6,14 +6,14 @@ import { failureOf } from '../../../api/failure';
 import { duration } from '../../../lib/format';
 import { FORBIDDEN, SERVER_DELETED } from '../../../live/backoff';
 import { live, type Message } from '../../../live/socket.svelte';
-import { lineOf, Lines, note, overlap, type Line, type ToldLine } from '../../../ui/log/lines';
+import { lineOf, Lines, note, Repetition, type Line, type ToldLine } from '../../../ui/log/lines';
 import { parameters, socketPath, type Problem, type Source } from './source';
 
 /** `away`: the agent is; its lines come when it is back. `over`: nothing more comes until somebody tries again. */
 export type FeedState = 'connecting' | 'live' | 'lost' | 'away' | 'over';
 
-/** After a reconnect: lines that come later than this are new ones. */
-const SETTLE_MS = 500;
+/** After a reconnect: how long a line without a time, which may be an old one or a new one of the same text, waits for the next. */
+const REST_MS = 5_000;
 
 /** What takes the lines. */
 export interface Sink {
@@ -37,7 +37,9 @@ export class Feed {
   #stop: () => void = () => undefined;
   #wasOpen = false;
   #lostAt: number | null = null;
-  #coming: Line[] | null = null;
+  #backAt = 0;
+  /** After a reconnect, until it is clear which lines are new. */
+  #again: Repetition | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(serverId: string, source: Source, tail: number, sink: Sink) {
@@ -60,8 +62,7 @@ export class Feed {
   }
 
   close(): void {
-    clearTimeout(this.#timer);
-    this.#settle();
+    this.#forget();
     this.#stop();
     this.#stop = () => undefined;
   }
@@ -69,8 +70,8 @@ export class Feed {
   #opened(): void {
     this.state = 'live';
     if (this.#wasOpen) {
-      this.#coming = [];
-      this.#timer = setTimeout(() => this.#settle(), SETTLE_MS);
+      this.#again = new Repetition([...this.#recent.between(this.#recent.first, this.#recent.end)]);
+      this.#backAt = Date.now();
     }
     this.#wasOpen = true;
   }
@@ -79,17 +80,23 @@ export class Feed {
     if (message.type === 'log') {
       this.state = 'live';
       const line = lineOf(message.data as ToldLine);
-      if (!this.#coming) return this.#take([line]);
-      this.#coming.push(line);
-      if (this.#coming.length >= this.#tail) this.#settle();
+      if (!this.#again) return this.#take([line]);
+      clearTimeout(this.#timer);
+      this.#again.push(line);
+      // However slowly they come: as long as they are the old ones, the rest of those is still to come.
+      if (this.#again.isOver) this.#settle();
+      else if (line.at === null) this.#timer = setTimeout(() => this.#settle(), REST_MS);
     } else if (message.type === 'dropped') {
       this.#settle();
       const { count } = message.data as { count: number };
       this.dropped += count;
       this.#sink.push([note('dropped', m.droppedHere({ count }))]);
     } else if (message.type === 'error') {
+      const problem = message.data as Problem;
+      // The last lines come once more when the agent is back: only they tell whether something is missing.
+      if (problem.code === 'agent_offline' && this.#again?.coming.length === 0) return void (this.state = 'away');
       this.#settle();
-      this.#failed(message.data as Problem);
+      this.#failed(problem);
     }
   }
 
@@ -113,7 +120,7 @@ export class Feed {
 
   #closed(code: number): void {
     if (this.state === 'over') return;
-    this.#settle();
+    this.#forget();
     if (code === FORBIDDEN || code === SERVER_DELETED) return this.#failed({ code: 'forbidden', detail: m.taken() });
     this.#lostAt ??= Date.now();
     this.state = 'lost';
@@ -134,21 +141,25 @@ export class Feed {
     }
   }
 
-  /** What came after a reconnect is put behind what was there. */
+  /** Of what came after a reconnect, what is new is put behind what was there. */
   #settle(): void {
-    clearTimeout(this.#timer);
-    const coming = this.#coming;
-    this.#coming = null;
-    if (!coming) return;
-    const held = [...this.#recent.between(this.#recent.first, this.#recent.end)];
-    const known = overlap(held, coming);
-    const lasted = this.#lostAt === null ? null : { duration: duration(Date.now() - this.#lostAt) };
+    const again = this.#again;
+    if (!again) return;
+    const lasted = this.#lostAt === null ? null : { duration: duration(this.#backAt - this.#lostAt) };
+    const { known } = again;
     const plain = known > 0 ? m.lostNothing : m.lostSome;
     const timed = known > 0 ? m.lostNothingFor : m.lostSomeFor;
+    this.#forget();
     this.#lostAt = null;
     if (known === 0) this.gaps += 1;
     this.#sink.push([note('lost', lasted ? timed(lasted) : plain())]);
-    this.#take(coming.slice(known));
+    this.#take(again.coming.slice(known));
+  }
+
+  /** What came so far comes once more with the next connection. */
+  #forget(): void {
+    clearTimeout(this.#timer);
+    this.#again = null;
   }
 
   #take(lines: Line[]): void {
