@@ -218,7 +218,9 @@ test('a threshold is switched off, changed and deleted', async ({ signedIn: page
   });
   await page.goto('/alerts?view=thresholds');
 
-  const saved = page.waitForResponse((response) => response.request().method() === 'PUT');
+  const saved = page.waitForResponse(
+    (response) => response.request().method() === 'PUT' && response.url().includes('/alerts/thresholds/'),
+  );
   await page.getByRole('switch').uncheck();
   await saved;
   await page.reload();

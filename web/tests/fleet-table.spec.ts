@@ -213,9 +213,9 @@ test('totals and the last day of each server stand on the page', async ({ page, 
   const pulse = page.getByRole('region', { name: t.pulse.title() });
   await expect(pulse).toContainText(t.pulse.onlineOf({ online: 2, total: 3 }));
   await expect(pulse).toContainText(/CPU\s*\d+ %/);
+  await expect(pulse).toContainText(/↓.*\d.*B\/s/);
   // Of the network less than a minute is known, for now: it would be a block that grows.
   await expect(pulse.getByRole('img', { name: t.pulse.networkCourse() })).toHaveCount(0);
-  await expect(pulse).toContainText(/↓.*\d.*B\/s/);
   await expect(pulse.getByRole('img', { name: t.pulse.memoryHour() })).toBeVisible();
   // The percentage comes together with the bytes that it is of.
   await expect(pulse).toContainText(/\d %\s*[\d.]+ [KMG]iB of/);

@@ -14,8 +14,8 @@ import * as t from './support/texts.ts';
 const FONTS_OF_PROVIDER = 'https://fonts.googleapis.com/';
 
 /** A port that was free a moment ago: the provider has to know where the service is, and the service where the provider is. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
+async function freePort(wanted = 0): Promise<number> {
+  const server = createServer().listen(wanted, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
   server.close();
@@ -24,8 +24,13 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
+interface Provider {
+  issuer: string;
+  end: () => void;
+}
+
 /** The provider is another site than the service: its name is localhost, so that browsers hold back strict cookies. */
-async function startProvider(service: string): Promise<{ issuer: string; end: () => void }> {
+async function startProvider(service: string): Promise<Provider> {
   const settings = {
     redirect: `${service}/api/v1/auth/oidc/callback`,
     logout: `${service}/api/v1/auth/oidc/logout`,
@@ -40,7 +45,7 @@ async function startProvider(service: string): Promise<{ issuer: string; end: ()
   throw new Error('the provider did not start');
 }
 
-async function startBoth(secretFile: string) {
+async function startBoth(secretFile: string): Promise<{ site: Site; provider: Provider }> {
   const port = await freePort();
   const provider = await startProvider(`http://127.0.0.1:${port}`);
   const flags = ['--oidc-issuer', provider.issuer, '--oidc-client-id', 'signalbox', '--oidc-name', 'Corp'];
@@ -49,7 +54,12 @@ async function startBoth(secretFile: string) {
     return { site, provider };
   } catch (error) {
     provider.end();
-    throw error;
+    const isFree = await freePort(port).then(
+      () => true,
+      () => false,
+    );
+    if (isFree) throw error;
+    return startBoth(secretFile);
   }
 }
 
@@ -64,8 +74,7 @@ const test = base.extend<{ origins: string[] }, { corp: Corp }>({
       const directory = mkdtempSync(join(tmpdir(), 'signalbox-oidc-'));
       const file = join(directory, 'client-secret');
       writeFileSync(file, 'the secret of the client', { mode: 0o600 });
-      // Somebody else may have taken the port by then.
-      const { site, provider } = await startBoth(file).catch(() => startBoth(file));
+      const { site, provider } = await startBoth(file);
       await site.account();
       await use({ site, issuer: provider.issuer });
       await site.stop();

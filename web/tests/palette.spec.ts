@@ -87,7 +87,9 @@ test('a sentence silences a server, and one click takes it back', async ({ signe
   await page.keyboard.type('silence db-1 for 2 h');
   await expect(options(page).first()).toHaveText(t.palette.silence({ what: 'db-1', length: '2 hours' }));
   const before = Date.now();
-  const posted = page.waitForResponse((response) => response.request().method() === 'POST');
+  const posted = page.waitForResponse(
+    (response) => response.request().method() === 'POST' && response.url().endsWith('/alerts/silences'),
+  );
   await page.keyboard.press('Enter');
 
   await expect(page.getByText(t.like(t.palette.silenced({ what: 'db-1', time: '{}' })))).toBeVisible();

@@ -294,7 +294,8 @@ export async function address(path: string, site: Site, of: Control): Promise<st
   if (!making) {
     // The first test of a worker that needs them waits for agents, signatures and alerts.
     test.info().setTimeout(test.info().timeout + 120_000);
-    things.set(of, (making = make(site, of)));
+    making = make(site, of);
+    things.set(of, making);
   }
   const made = await making;
   return path.replace(new RegExp(`\\b(${KINDS.join('|')})\\b`, 'g'), (word) => made[word as keyof Things]);

@@ -10,9 +10,14 @@ export class History {
   items = $state.raw<CommandSummary[]>([]);
   total = $state(0);
   isKnown = $state(false);
+  /** More are on their way. */
   busy = $state(false);
+  /** The newest are. */
+  isLoading = $state(false);
   failure = $state.raw<Failure | null>(null);
   readonly #serverId: string;
+  #loading: Promise<void> | null = null;
+  #isOld = false;
 
   constructor(serverId: string) {
     this.#serverId = serverId;
@@ -20,13 +25,17 @@ export class History {
 
   readonly hasMore = $derived(this.items.length < this.total);
 
-  /** Reads the newest again. */
+  /** Reads the newest again. An answer that is on its way may be from before what is asked for, so one more follows it. */
   load(): Promise<void> {
-    return this.#take(0);
+    this.#isOld = true;
+    return (this.#loading ??= this.#load());
   }
 
-  more(): Promise<void> {
-    return this.busy ? Promise.resolve() : this.#take(this.items.length);
+  async more(): Promise<void> {
+    if (this.busy) return;
+    this.busy = true;
+    await this.#take(this.items.length);
+    this.busy = false;
   }
 
   /** Puts one at its place that is known already. */
@@ -34,10 +43,21 @@ export class History {
     const isNew = !this.items.some((item) => item.command_id === command.command_id);
     this.items = joined(this.items, [command]);
     if (isNew) this.total += 1;
+    // An answer that is on its way may not have it.
+    this.#isOld = true;
+  }
+
+  async #load(): Promise<void> {
+    this.isLoading = true;
+    while (this.#isOld) {
+      this.#isOld = false;
+      await this.#take(0);
+    }
+    this.isLoading = false;
+    this.#loading = null;
   }
 
   async #take(offset: number): Promise<void> {
-    this.busy = true;
     try {
       const page: Page<CommandSummary> = await takePage(
         api.GET('/api/v1/commands/{server_id}', {
@@ -50,8 +70,6 @@ export class History {
       this.failure = null;
     } catch (error) {
       this.failure = failureOf(error);
-    } finally {
-      this.busy = false;
     }
   }
 }

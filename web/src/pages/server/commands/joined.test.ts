@@ -21,3 +21,9 @@ it('keeps each command once, as it was read last, the newest first', () => {
 it('takes an older page that overlaps because something new was run in between', () => {
   expect(joined([item('5'), item('4')], [item('4'), item('3')]).map((one) => one.command_id)).toEqual(['5', '4', '3']);
 });
+
+it('keeps what has ended when an older answer comes late', () => {
+  const list = joined([item('2', 'failed'), item('1', 'queued')], [item('2', 'running'), item('1', 'running')]);
+
+  expect(list.map((one) => one.status)).toEqual(['failed', 'running']);
+});

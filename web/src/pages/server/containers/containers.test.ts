@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Container } from '../../../api/types';
-import { fits, portsOf, sorted, stateOf, verbsOf } from './containers';
+import { fits, held, portsOf, sorted, stateOf, verbsOf } from './containers';
 
 const container = (changes: Partial<Container>): Container => ({
   id: '7654fcc30a73289a',
@@ -63,5 +63,10 @@ describe('the list', () => {
     ]);
     expect(sorted(list, 'cpu', true, usage).map((one) => one.id)).toEqual(['c', 'b', 'a']);
     expect(sorted(list, 'name', true, usage).map((one) => one.id)).toEqual(['c', 'b', 'a']);
+  });
+
+  it('stays as it was while it is held, with what is new behind', () => {
+    const list = ['new', 'c', 'a', 'newer'].map((id) => container({ id }));
+    expect(held(list, ['a', 'gone', 'c']).map((one) => one.id)).toEqual(['a', 'c', 'new', 'newer']);
   });
 });

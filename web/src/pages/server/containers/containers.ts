@@ -99,6 +99,12 @@ export function sorted(
   return [...containers].sort((a, b) => compare(a, b) || a.name.localeCompare(b.name));
 }
 
+/** Those that were there before keep their order, and what is new follows them. */
+export function held(containers: readonly Container[], before: readonly string[]): Container[] {
+  const place = ({ id }: Container) => (before.includes(id) ? before.indexOf(id) : before.length);
+  return [...containers].sort((a, b) => place(a) - place(b));
+}
+
 export const VERBS: Record<Verb, { label: () => string; doing: () => string; done: () => string }> = {
   start: { label: m.start, doing: m.startDoing, done: m.startDone },
   stop: { label: m.stop, doing: m.stopDoing, done: m.stopDone },

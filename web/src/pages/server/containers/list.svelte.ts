@@ -78,11 +78,12 @@ export class ContainerList {
     try {
       const path = { server_id: this.#serverId };
       const found = await take(api.GET('/api/v1/docker/{server_id}/containers', { params: { path } }));
-      // A list from before something was done would take that back.
-      if (acts === this.#acts) this.containers = found;
-      else this.#isWanted = true;
-      this.readAt = clock.present();
       this.failure = null;
+      // A list from before something was done would take that back.
+      if (acts === this.#acts) {
+        this.containers = found;
+        this.readAt = clock.present();
+      } else this.#isWanted = true;
     } catch (error) {
       this.failure = failureOf(error);
     } finally {

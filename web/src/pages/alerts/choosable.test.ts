@@ -1,0 +1,51 @@
+// @vitest-environment jsdom
+import { flushSync, mount, unmount } from 'svelte';
+import { afterEach, expect, it, vi } from 'vitest';
+import { api } from '../../api/client';
+import { Failure } from '../../api/failure';
+import type { Alert } from '../../api/types';
+import { waiting } from '../testing';
+import Choosable from './Choosable.svelte';
+
+afterEach(() => void vi.restoreAllMocks());
+
+const alert = (id: string) => ({
+  id,
+  server_id: 's1',
+  status: 'active',
+  severity: 'warning',
+  metric_type: 'cpu',
+  comparison: 'gt',
+  threshold_value: 90,
+  peak_value: 97,
+  message: 'CPU is 97 %',
+  triggered_at: '2026-11-21T03:12:00Z',
+  resolved_at: null,
+});
+
+it('only what was acknowledged is chosen no longer', async () => {
+  const alerts = ['first', 'second', 'third'].map(alert) as unknown as Alert[];
+  const shown = mount(Choosable, { target: document.body, props: { alerts, ofOneServer: true } });
+  const boxes = () => [...document.querySelectorAll<HTMLInputElement>('tbody input')];
+  const [acknowledge, resolve] = document.querySelectorAll('button');
+  const press = (element: HTMLElement | undefined) => {
+    element?.click();
+    flushSync();
+  };
+  const [first, second] = [waiting(), waiting()];
+  const asked = vi.spyOn(api, 'POST').mockReturnValueOnce(first.answer).mockReturnValueOnce(second.answer);
+
+  press(boxes()[0]);
+  press(boxes()[1]);
+  press(acknowledge);
+  press(boxes()[2]);
+  // One at a time: what was pressed now would be forgotten.
+  expect(resolve?.disabled).toBe(true);
+  first.end({ id: 'first' });
+  second.end(Failure.unreachable());
+  await vi.waitFor(() => expect(resolve?.disabled).toBe(false));
+
+  expect(asked).toHaveBeenCalledTimes(2);
+  expect(boxes().map((box) => box.checked)).toEqual([false, true, true]);
+  await unmount(shown);
+});

@@ -1,0 +1,61 @@
+// @vitest-environment jsdom
+import { flushSync, mount, unmount } from 'svelte';
+import { afterEach, expect, it, vi } from 'vitest';
+import { api } from '../../../api/client';
+import { router } from '../../../router/router.svelte';
+import { answered } from '../../testing';
+import type { ServerView } from '../view.svelte';
+import Containers from './Containers.svelte';
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+it('rows that are sorted by numbers stay under a pointer', async () => {
+  vi.useFakeTimers();
+  const listed = ['a', 'b'].map((name) => ({ id: name, name, state: 'running', status: 'Up', image: 'i', ports: [] }));
+  vi.spyOn(api, 'GET').mockResolvedValue(answered(listed));
+  router.go('/servers/s/containers?sort=-cpu', { keepScroll: true });
+  let used = $state.raw<Record<string, number>>({ a: 2, b: 1 });
+  const view = {
+    id: 's',
+    server: { agent: { capabilities: ['docker'] } },
+    status: 'online',
+    events: [],
+    can: () => true,
+    refusal: () => null,
+    get latest() {
+      return { containers: Object.entries(used).map(([id, cpu_percent]) => ({ id, cpu_percent, memory_bytes: 1 })) };
+    },
+  } as unknown as ServerView;
+  const shown = mount(Containers, { target: document.body, props: { view } });
+  const names = () => [...document.querySelectorAll('tbody .name')].map((name) => name.textContent);
+  const use = (now: typeof used) => {
+    used = now;
+    flushSync();
+  };
+  await vi.advanceTimersByTimeAsync(0);
+  flushSync();
+  expect(names()).toEqual(['a', 'b']);
+
+  document.querySelector('tbody')?.dispatchEvent(new Event('pointermove', { bubbles: true }));
+  use({ a: 1, b: 2 });
+  expect(names()).toEqual(['a', 'b']);
+  await vi.advanceTimersByTimeAsync(9_000);
+  use({ a: 1, b: 3 });
+  expect(names()).toEqual(['b', 'a']);
+
+  // Nor do they leave the focus.
+  document.querySelector<HTMLElement>('tbody .name')?.focus();
+  use({ a: 4, b: 3 });
+  expect(names()).toEqual(['b', 'a']);
+  // Who sorts them in another way moves them.
+  router.set({ sort: 'cpu' });
+  flushSync();
+  expect(names()).toEqual(['b', 'a']);
+  router.set({ sort: '-cpu' });
+  flushSync();
+  expect(names()).toEqual(['a', 'b']);
+  await unmount(shown);
+});
