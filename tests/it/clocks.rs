@@ -327,7 +327,7 @@ async fn what_a_clock_that_was_ahead_sealed_stays_readable() {
         (counted(&host.service, "signalbox_history_step_seconds_count").await > steps).then_some(())
     })
     .await;
-    let right_at = Timestamp::now();
+    let ahead_ms = Timestamp::now().millis_since(ahead_at);
     host.service_clock.set_ms(0);
     host.sign_in().await;
     host.until_live("put right").await;
@@ -336,11 +336,7 @@ async fn what_a_clock_that_was_ahead_sealed_stays_readable() {
     assert_eq!(kept.first(), Some(&began.to_string()), "{kept:?}");
     let times: Vec<Timestamp> = kept.iter().map(|text| Timestamp::parse(text).unwrap()).collect();
     let longest = times.windows(2).map(|two| two[1].millis_since(two[0])).max().unwrap();
-    assert!(longest < 15_000, "{longest} ms are missing");
-    // The time ahead may have been shorter than that. The machine that runs all this may have skipped half of its samples.
-    let expected = usize::try_from(right_at.millis_since(ahead_at) / 500).unwrap();
-    let while_ahead = times.iter().filter(|time| (ahead_at..right_at).contains(*time)).count();
-    assert!(while_ahead + 2 + expected / 2 >= expected, "{while_ahead} of {expected} while it was ahead");
+    assert!(longest < (ahead_ms / 2).clamp(5_000, 15_000), "{longest} ms are missing of {ahead_ms}");
 }
 
 #[actix_web::test]

@@ -30,6 +30,17 @@ fn open(dir: &Path, limits: BufferLimits) -> Buffer {
     Buffer::open(Some(StateDir::new(dir)), limits, Catalog::default(), START).unwrap()
 }
 
+/// Opens it once more at a later time. The thread of the one before may need a moment to end, on a machine under load.
+fn reopen(dir: &Path, now: u64) -> Buffer {
+    let began = std::time::Instant::now();
+    loop {
+        match Buffer::open(Some(StateDir::new(dir)), small(), Catalog::default(), now) {
+            Err(OpenError::Locked { .. }) if began.elapsed() < Duration::from_secs(20) => std::thread::yield_now(),
+            opened => return opened.unwrap(),
+        }
+    }
+}
+
 fn sample(number: u64) -> Vec<u8> {
     format!("sample {number:04}").into_bytes()
 }
@@ -109,8 +120,7 @@ fn unacknowledged_samples_survive_a_restart_and_numbers_rise() {
     buffer.ack(START + 3);
     drop(buffer);
 
-    let mut reopened =
-        Buffer::open(Some(StateDir::new(dir.path())), small(), Catalog::default(), START + 5000).unwrap();
+    let mut reopened = reopen(dir.path(), START + 5000);
     reopened.append(&sample(10));
 
     assert_eq!(unacked(&mut reopened), (4..11).collect::<Vec<_>>());
@@ -124,7 +134,7 @@ fn a_clock_that_went_back_does_not_reuse_a_number() {
     append(&mut buffer, 0..3);
     drop(buffer);
 
-    let mut reopened = Buffer::open(Some(StateDir::new(dir.path())), small(), Catalog::default(), 5).unwrap();
+    let mut reopened = reopen(dir.path(), 5);
     reopened.append(&sample(3));
 
     assert_eq!(reopened.batch(START + 2, u64::MAX).map(|batch| batch.last), Some(START + 3));
@@ -141,8 +151,7 @@ fn a_kill_in_the_middle_of_a_write_costs_only_that_sample() {
     for cut in 1..record {
         let dir = state_dir();
         fs::write(dir.path().join(path.file_name().unwrap()), &file[..file.len() - cut]).unwrap();
-        let mut buffer =
-            Buffer::open(Some(StateDir::new(dir.path())), small(), Catalog::default(), START + 5000).unwrap();
+        let mut buffer = reopen(dir.path(), START + 5000);
         buffer.append(&sample(9));
 
         assert_eq!(contents(&mut buffer, 0), [0, 1, 9], "{cut} bytes short");
@@ -239,8 +248,7 @@ fn the_newest_sample_is_known_after_a_restart_too() {
     let dir = state_dir();
     append(&mut open(dir.path(), small()), 0..10);
 
-    let mut reopened =
-        Buffer::open(Some(StateDir::new(dir.path())), small(), Catalog::default(), START + 5000).unwrap();
+    let mut reopened = reopen(dir.path(), START + 5000);
     let kept = reopened.newest();
     reopened.append(&sample(10));
 
@@ -255,8 +263,7 @@ fn messages_are_numbered_higher_than_in_any_run_before() {
     let first = [buffer.number_message(), buffer.number_message()];
     drop(buffer);
 
-    let mut reopened =
-        Buffer::open(Some(StateDir::new(dir.path())), small(), Catalog::default(), START + 5000).unwrap();
+    let mut reopened = reopen(dir.path(), START + 5000);
 
     assert!(START < first[0] && first[0] < first[1] && first[1] < reopened.number_message());
 }
@@ -303,8 +310,7 @@ fn an_acknowledgement_survives_a_restart() {
     buffer.ack(START + 2);
     drop(buffer);
 
-    let mut reopened =
-        Buffer::open(Some(StateDir::new(dir.path())), small(), Catalog::default(), START + 5000).unwrap();
+    let mut reopened = reopen(dir.path(), START + 5000);
 
     assert_eq!(reopened.batch(0, u64::MAX), None);
     assert_eq!(files(dir.path()).len(), 0, "nothing is left to keep");
