@@ -35,17 +35,26 @@ describe('an answer that does not come', () => {
     const id = { params: { path: { id: '7' } } };
     const read = fate(take(api.GET('/api/v1/servers/{id}', id)));
     const done = fate(take(api.DELETE('/api/v1/servers/{id}', id)));
+    const path = { server_id: '7', container_id: 'shop' };
+    const stopped = fate(
+      take(api.POST('/api/v1/docker/{server_id}/containers/{container_id}/stop', { params: { path } })),
+    );
 
     await vi.advanceTimersByTimeAsync(59_000);
     expect(read.code).toBe('waiting');
     await vi.advanceTimersByTimeAsync(2_000);
     expect(read.code).toBe('unreachable');
-    expect(fetched.mock.calls.map(([, { signal }]) => signal?.aborted)).toEqual([true, false]);
+    expect(fetched.mock.calls.map(([, { signal }]) => signal?.aborted)).toEqual([true, false, false]);
 
-    await vi.advanceTimersByTimeAsync(260_000);
+    await vi.advanceTimersByTimeAsync(50_000);
     expect(done.code).toBe('waiting');
     await vi.advanceTimersByTimeAsync(10_000);
     expect(done.code).toBe('unreachable');
+    // A container has up to five minutes to stop.
+    await vi.advanceTimersByTimeAsync(190_000);
+    expect(stopped.code).toBe('waiting');
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(stopped.code).toBe('unreachable');
   });
 
   it('is given up too where it was asked for early', async () => {

@@ -31,8 +31,9 @@ export function useProofs(source: typeof prove): void {
 
 /** A connection that is gone without a word lets a request wait for minutes: so long may an answer take to begin. */
 const READ_MS = 60_000;
-/** What is done may take longer: a container has up to five minutes to stop. */
-const ACT_MS = 330_000;
+/** What is done may take longer: a command is answered within 90 seconds, and a container has up to five minutes to stop. */
+const ACT_MS = 120_000;
+const STOP_MS = 330_000;
 
 /** Requests that are made without a token. */
 const OPEN = new Set([
@@ -91,7 +92,8 @@ async function reach(request: Request): Promise<Response> {
       reject(Failure.unreachable());
       limit.abort();
     };
-    timer = setTimeout(giveUp, request.method === 'GET' ? READ_MS : ACT_MS);
+    const actMs = request.url.includes('/api/v1/docker/') ? STOP_MS : ACT_MS;
+    timer = setTimeout(giveUp, request.method === 'GET' ? READ_MS : actMs);
   });
   try {
     return await Promise.race([ask(request, limit.signal), late]);

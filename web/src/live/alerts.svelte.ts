@@ -23,6 +23,7 @@ export class LiveAlerts {
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** What was open before is still on its way. */
   #isOpening = false;
+  #openedAt = 0;
   /** Whether the service has ever answered a ping. */
   #answers = false;
   /** Whether the service has told what there is since the socket was opened. */
@@ -55,6 +56,7 @@ export class LiveAlerts {
       for (const id of this.#known.keys()) this.#unsure.add(id);
       this.#known = new Map();
       this.#isOpening = true;
+      this.#openedAt = Date.now();
       this.#waitForEnd();
       socket.ping();
     };
@@ -109,8 +111,9 @@ export class LiveAlerts {
 
   #waitForEnd(): void {
     this.#stopTimer();
+    const leftMs = Math.max(0, this.#openedAt + UNANSWERED_MS - Date.now());
     const isPatient = this.#answers || this.#known.size === 0;
-    this.#timer = setTimeout(() => this.#publish(), isPatient ? UNANSWERED_MS : OPENING_MS);
+    this.#timer = setTimeout(() => this.#publish(), isPatient ? leftMs : Math.min(OPENING_MS, leftMs));
   }
 
   #publish(): void {

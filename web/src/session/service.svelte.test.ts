@@ -25,15 +25,26 @@ test('nobody waits long for what the service tells, and it is there when it come
 
   await vi.advanceTimersByTimeAsync(2_900);
   expect(isOpen).toBe(false);
+  // Another part of the page asks nothing else.
+  void service.load();
   await vi.advanceTimersByTimeAsync(200);
   expect(isOpen).toBe(true);
   expect(service.info).toBeNull();
 
-  // Another part of the page asks nothing else.
-  void service.load();
   await vi.advanceTimersByTimeAsync(2_000);
   expect(service.info?.needs_setup).toBe(true);
   expect(fetched).toHaveBeenCalledTimes(1);
+});
+
+test('a question that hangs is not waited for by the next page', async () => {
+  const answers = [new Promise<Response>(() => undefined), Promise.resolve(Response.json({ version: '1.0.0' }))];
+  vi.stubGlobal('fetch', () => answers.shift());
+  void service.load();
+  await vi.advanceTimersByTimeAsync(3_000);
+
+  await service.load();
+
+  expect(service.info?.version).toBe('1.0.0');
 });
 
 test('a service that was away is asked again', async () => {

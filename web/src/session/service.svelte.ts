@@ -10,10 +10,18 @@ class Service {
   /** What is known of it; null until it was asked, and where it does not say. */
   info = $state.raw<ServiceInfo | null>(null);
   #asking: Promise<void> | null = null;
+  #askedAt = 0;
 
   /** Asks it, and waits a little for what it says. Never fails: what is not known restricts nothing. */
   async load(): Promise<void> {
-    this.#asking ??= this.#ask().finally(() => (this.#asking = null));
+    // One that is older may never be answered.
+    if (!this.#asking || Date.now() - this.#askedAt >= PATIENCE_MS) {
+      this.#askedAt = Date.now();
+      const mine = this.#ask().finally(() => {
+        if (this.#asking === mine) this.#asking = null;
+      });
+      this.#asking = mine;
+    }
     await Promise.race([this.#asking, new Promise((done) => setTimeout(done, PATIENCE_MS))]);
   }
 

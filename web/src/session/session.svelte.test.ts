@@ -105,3 +105,19 @@ test('a token that comes after the sign-out ends the session, and is kept by nob
   expect(asked('logout')).toBe(1);
   expect(await session.token()).toBeNull();
 });
+
+test('a refresh from before a sign-out says nothing of who signs in next', async () => {
+  let give: (response: Response) => void = () => undefined;
+  const { session } = await signedIn(90, {
+    refresh: () => new Promise((resolve) => (give = resolve)),
+    logout: () => new Response(null, { status: 204 }),
+  });
+  await session.token();
+  await session.signOut();
+  await session.signIn('ada', 'secret');
+
+  give(Response.json({ detail: 'ended', code: 'session_ended', status_code: 401 }, { status: 401 }));
+  await vi.advanceTimersByTimeAsync(0);
+
+  expect(session.state).toBe('signed-in');
+});

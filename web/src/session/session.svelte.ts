@@ -40,6 +40,8 @@ class Session {
   #expiresAt = 0;
   /** Whose things this page has shown since it was loaded. */
   #shownTo: string | null = null;
+  /** Counts those who were signed in here: an answer to an earlier one says nothing of the next. */
+  #session = 0;
   #refreshing: Promise<string | null> | null = null;
   /** Somebody is signing out: whatever the service sends to the sockets until then, it was by hand. */
   #isLeaving = false;
@@ -160,8 +162,11 @@ class Session {
 
   /** A new token, though the old one may still work. Callers at the same time share one request. */
   renew(): Promise<string | null> {
-    this.#refreshing ??= this.#refresh().finally(() => (this.#refreshing = null));
-    return this.#refreshing;
+    if (this.#refreshing) return this.#refreshing;
+    const mine = this.#refresh().finally(() => {
+      if (this.#refreshing === mine) this.#refreshing = null;
+    });
+    return (this.#refreshing = mine);
   }
 
   async #refused(token: string): Promise<string | null> {
@@ -170,19 +175,20 @@ class Session {
   }
 
   async #refresh(): Promise<string | null> {
+    const session = this.#session;
     try {
       const pair = await this.#askForTokens();
       if (!pair) {
-        this.#end(null);
+        if (session === this.#session) this.#end(null);
         return null;
       }
       // Somebody may have signed out by now, and only what is still to be said to the service needs it.
-      if (this.state !== 'signed-out') this.#keep(pair.access_token);
+      if (session === this.#session) this.#keep(pair.access_token);
       return pair.access_token;
     } catch (error) {
       const failure = failureOf(error);
       if (failure.isPassing) throw failure;
-      if (this.state !== 'signed-out')
+      if (session === this.#session)
         this.#end(this.#isLeaving ? 'by-hand' : endOf(failure.code, this.state === 'signed-in'));
       return null;
     }
@@ -221,6 +227,8 @@ class Session {
   }
 
   #forget(): void {
+    this.#session += 1;
+    this.#refreshing = null;
     this.#token = null;
     this.#expiresAt = 0;
     this.user = null;

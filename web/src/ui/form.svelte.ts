@@ -54,11 +54,16 @@ export class Loaded<T> {
     }
   }
 
-  /** Takes what something else has brought, such as the answer to a change: newer than what is on its way. */
+  /**
+   * Takes what something else has brought, such as the answer to a change. Whether what is on its way is older or newer than that,
+   * nobody knows: it is asked for once more.
+   */
   show(value: T): void {
+    const wasReading = this.busy;
     this.#asked += 1;
     this.value = value;
     this.failure = null;
     this.busy = false;
+    if (wasReading) void this.load();
   }
 }

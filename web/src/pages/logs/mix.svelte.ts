@@ -102,9 +102,11 @@ export class Mix {
       else if (this.#merger.add(line, order, now) && line.kind === 'line') member.late += 1;
     }
     if (member.first) {
-      clearTimeout(member.timer);
+      // The rest is not waited for any longer than that: new lines may follow it at once.
+      const isRest = member.restUntil !== Infinity;
+      if (!isRest) clearTimeout(member.timer);
       if (member.count >= TAIL) this.#settle(member);
-      else member.timer = setTimeout(() => this.#settle(member), SETTLED_MS);
+      else if (!isRest || member.timer === undefined) member.timer = setTimeout(() => this.#settle(member), SETTLED_MS);
     }
     if (!this.#merger.isEmpty) this.#timer ??= setTimeout(() => this.#turn(), TURN_MS);
   }
@@ -112,6 +114,7 @@ export class Mix {
   /** The lines from before are there: they go to their places among those of the other logs. */
   #settle(member: Member): void {
     clearTimeout(member.timer);
+    member.timer = undefined;
     const { first } = member;
     member.first = null;
     member.restUntil = Math.min(member.restUntil, clock.present() + REST_MS);

@@ -70,3 +70,20 @@ it('a line that is written later and comes late is counted, and the others stay 
   expect(mix.members.map(({ late }) => late)).toEqual([1, 0]);
   mix.close();
 });
+
+it('new lines that follow a late one at once are not held back with it', async () => {
+  const { log, mix, tell } = mixed();
+  tell('one', 1);
+  tell('other', 20);
+  await vi.advanceTimersByTimeAsync(2_000);
+
+  tell('one', 2);
+  for (let second = 21; second < 31; second += 1) {
+    await vi.advanceTimersByTimeAsync(200);
+    tell('one', second);
+  }
+
+  expect(rows(log).slice(0, 3)).toEqual(['one 1', 'one 2', 'other 20']);
+  expect(rows(log)).toContain('one 22');
+  mix.close();
+});

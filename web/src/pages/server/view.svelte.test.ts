@@ -80,15 +80,19 @@ it('what an agent that has come allows is asked for until there is an answer', a
   expect(asked).not.toHaveBeenCalled();
 });
 
-it('a change that was saved is not taken back by what was on its way', async () => {
-  const { view, turn, answers, server } = opened();
+it('a change that was saved is not taken back by what was on its way, which is asked for once more', async () => {
+  const { view, turn, asked, answers, server } = opened();
   answers(['commands']);
 
   turn('offline');
+  answers(['logs']);
   view.take({ ...server([]), name: 'renamed' });
+  expect(view.server.name).toBe('renamed');
   await answered();
 
-  expect(view.server.name).toBe('renamed');
+  expect(view.may('commands')).toBe(false);
+  expect(view.may('logs')).toBe(true);
+  expect(asked).toHaveBeenCalledTimes(2);
 });
 
 it('numbers are old while an attempt to come back takes long', () => {

@@ -52,6 +52,7 @@ export class ServerView {
   intervalMs = $state<number | null>(null);
 
   #asked = 0;
+  #reading = 0;
   #isWatched = false;
   #again: ReturnType<typeof setTimeout> | undefined;
   #socket = $state.raw<Socket | null>(null);
@@ -103,10 +104,11 @@ export class ServerView {
     return this.server.role !== 'owner';
   }
 
-  /** Shows it as a change has left it: newer than what is on its way. */
+  /** Shows it as a change has left it. Whether what is on its way is older or newer, nobody knows: it is asked for once more. */
   take(server: Server): void {
     this.#asked += 1;
     this.server = server;
+    if (this.#reading > 0) void this.#reload();
   }
 
   /**
@@ -116,6 +118,7 @@ export class ServerView {
   async #reload(failures = 1): Promise<void> {
     clearTimeout(this.#again);
     const asked = ++this.#asked;
+    this.#reading += 1;
     try {
       const server = await take(api.GET('/api/v1/servers/{id}', { params: { path: { id: this.id } } }));
       // Of several questions the last one has the newest answer, whichever comes first.
@@ -126,6 +129,8 @@ export class ServerView {
       if (!isPassing || !this.#isWatched) return;
       clearTimeout(this.#again);
       this.#again = setTimeout(() => void this.#reload(failures + 1), delay(failures, 0, Math.random()));
+    } finally {
+      this.#reading -= 1;
     }
   }
 
