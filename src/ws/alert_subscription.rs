@@ -6,6 +6,7 @@
 //! a server.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use actix::{ActorFutureExt, AsyncContext, WrapFuture};
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -26,6 +27,9 @@ use crate::store::{Store, StoreError};
 /// Alerts that are sent at the start: some hundred kilobytes. A client with more of them reads the list.
 const MAX_AT_ONCE: u64 = 500;
 
+/// Each instance says that alerts may have been lost, once a second: they are read once for all of them.
+const NOTICES_WITHIN: Duration = Duration::from_secs(1);
+
 /// A socket that shows alerts.
 pub type AlertSubscription = Dashboard<LiveAlerts>;
 
@@ -42,6 +46,8 @@ pub struct LiveAlerts {
     sources: Sources,
     /// The servers whose alerts were sent, in order: those of others, or all of a token.
     passing: Vec<Uuid>,
+    /// They are read again in a moment.
+    reads_again: bool,
 }
 
 /// The part of an alert that says whose it is.
@@ -77,7 +83,7 @@ pub fn open(
 ) -> Result<HttpResponse, actix_web::Error> {
     let access = state.accounts.access.clone();
     let sources = Sources { store: state.store.clone(), feeds: state.feeds.clone(), access };
-    dashboard::open(state, pass, LiveAlerts { sources, passing: Vec::new() }, request, payload)
+    dashboard::open(state, pass, LiveAlerts { sources, passing: Vec::new(), reads_again: false }, request, payload)
 }
 
 impl Feature for LiveAlerts {
@@ -105,7 +111,12 @@ impl Feature for LiveAlerts {
 
     /// Alerts of other instances may have been lost.
     fn noticed(subscription: &mut AlertSubscription, ctx: &mut Context<Self>) {
-        read_again(subscription, ctx);
+        if !std::mem::replace(&mut subscription.feature.reads_again, true) {
+            ctx.run_later(NOTICES_WITHIN, |subscription, ctx| {
+                subscription.feature.reads_again = false;
+                read_again(subscription, ctx);
+            });
+        }
     }
 
     /// Grants and tags change more often than what somebody sees: only then the alerts are sent again.

@@ -39,6 +39,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// After how many checks all topics are announced again: a third of the time for which an announcement is valid.
 const LOOKS_A_LIST: u32 = 5;
 
+/// Topics of missed alerts that the others hear of at a time: all of a long outage would displace what waits to be sent.
+const MISSED_AT_ONCE: usize = 1_000;
+
 /// How long a dashboard that opens waits until the others know of it. After that it shows what the database says.
 const SETTLED_WITHIN: Duration = Duration::from_secs(1);
 
@@ -112,12 +115,9 @@ impl ClusterRelay {
                 () = self.subscriptions.has_news() => self.subscriptions.tell_changes(&self.bus_client).await,
                 () = self.asked.notified() => self.subscriptions.tell_all(&self.bus_client).await,
                 _ = looks.tick() => {
-                    let is_up = self.bus_client.is_up();
+                    let (is_up, connects_now) = (self.bus_client.is_up(), self.bus_client.connects());
                     // An outage may be over before it is looked for.
-                    let is_back = is_up && connects != self.bus_client.connects();
-                    if is_back {
-                        connects = self.bus_client.connects();
-                    }
+                    let is_back = is_up && std::mem::replace(&mut connects, connects_now) != connects_now;
                     number = (number + 1) % LOOKS_A_LIST;
                     if is_back {
                         subscriptions::tell(&self.bus_client, interest::InterestChange::Ask).await;
@@ -148,8 +148,12 @@ impl ClusterRelay {
 
     /// Has the others read what they may not have heard.
     fn tell_missed(&self) {
-        let missed = std::mem::take(&mut *self.missed.lock());
-        missed.into_iter().for_each(|topic| self.outbox.put(topic, RelayEvent::Notice));
+        let mut missed = self.missed.lock();
+        let some: Vec<Topic> = missed.iter().take(MISSED_AT_ONCE).copied().collect();
+        for topic in some {
+            missed.remove(&topic);
+            self.outbox.put(topic, RelayEvent::Notice);
+        }
     }
 
     async fn hear_interest(self) {
