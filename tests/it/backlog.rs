@@ -89,6 +89,9 @@ async fn a_day_of_samples_arrives_whole_behind_a_present_that_is_shown_at_once()
     for _ in 0..5 {
         shown.push(Timestamp::parse(&text_of(&dashboard.expect("metrics").await["timestamp"])).unwrap());
     }
+    // The oldest come first. Reading all of the day each time would take the service longer than to receive it.
+    let end = format!("resolution=raw&start={}&end={lived}", lived.plus_millis(-2 * APART_MS));
+    eventually("the day's end", async || (!site.history(&end).await.is_empty()).then_some(())).await;
     let start = began.plus_millis(-25 * 3600 * 1000);
     let day = format!("resolution=raw&max_points=20000&start={start}");
     let times = eventually("the day is whole", async || {
