@@ -117,7 +117,8 @@ async function ask(request: Request, limit: AbortSignal): Promise<Response> {
 export const api = createClient<paths>({ baseUrl: location.origin, fetch: send });
 api.use(authenticate);
 
-interface Answer<T> {
+/** What the client of the API gives. */
+export interface Answer<T> {
   data?: T;
   error?: unknown;
   response: Response;

@@ -72,8 +72,37 @@ test('a refresh that fails in the background changes nothing while the token wor
   await vi.advanceTimersByTimeAsync(1_000);
   expect(await session.token()).toBe(token);
 
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(session.state).toBe('signed-in');
+  // Twice, each time repeated once.
+  expect(asked('refresh')).toBe(4);
+});
+
+test('a refresh whose answer got lost is repeated before the service takes it for a theft', async () => {
+  const answers = [
+    () => Promise.reject(new TypeError('lost')),
+    () => Response.json({ access_token: tokenOf(1_800, 'new') }),
+  ];
+  const { session, asked } = await signedIn(5, { refresh: () => answers.shift()?.() ?? never() });
+
+  expect(await session.token()).toMatch(/^new/);
+
   expect(session.state).toBe('signed-in');
   expect(asked('refresh')).toBe(2);
+});
+
+test('a page whose early refresh gets no answer asks once more', async () => {
+  window.early = { refresh: never(), answers: new Map(), sockets: new Map() };
+  vi.stubGlobal('fetch', async ({ url }: Request) =>
+    Response.json(url.endsWith('/me') ? { id: 'me', username: 'ada' } : { access_token: tokenOf(1_800, 'new') }),
+  );
+  const { session } = await import('./session.svelte');
+
+  const starting = session.start();
+  await vi.advanceTimersByTimeAsync(5_000);
+  await starting;
+
+  expect(session.state).toBe('signed-in');
 });
 
 test('a sign-out does not wait for a service that does not answer', async () => {

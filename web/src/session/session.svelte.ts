@@ -1,13 +1,14 @@
 // Who is signed in. The access token lives in memory only; the refresh token is a cookie that no script can read, so a
 // page that was reloaded asks for an access token first. Tabs share the cookie, so they refresh in turn.
-import { api, take, useTokens } from '../api/client';
+import { api, take, useTokens, type Answer } from '../api/client';
 import { Failure, failureOf } from '../api/failure';
 import type { PasskeyLogin, Profile, TokenPair } from '../api/types';
 import { takeRefresh } from '../boot/taken';
 import { keep } from '../text/kept';
 import { endOf, type Ended } from './ended';
+import { orRepeated, REPEAT_MS } from './repeat';
 import { dropAllTickets } from './tickets';
-import { inTurn } from './turn';
+import { inTurn, TURN_MS } from './turn';
 
 export type SessionState = 'starting' | 'unreachable' | 'signed-out' | 'signed-in';
 
@@ -196,10 +197,15 @@ class Session {
 
   /** A pair of tokens, whose second one goes into the cookie; nothing where there was no cookie. */
   #askForTokens(): Promise<TokenPair | undefined> {
-    const early = takeRefresh();
-    if (early) return take(early.then(async (response) => ({ response, ...(await bodyOf(response)) })));
     const headers = this.state === 'starting' ? COOKIE_IF_ANY : COOKIE;
-    return inTurn((signal) => take<TokenPair | undefined>(api.POST('/api/v1/auth/refresh', { headers, signal })));
+    const ask = (signal: AbortSignal): Promise<Answer<TokenPair | undefined>> =>
+      api.POST('/api/v1/auth/refresh', { headers, signal });
+    const early = takeRefresh();
+    if (!early) return inTurn((signal) => take(orRepeated(ask(signal), () => ask(signal))));
+    const first = early.then(async (response) => ({ response, ...(await bodyOf(response)) }));
+    const leftMs = REPEAT_MS - performance.now();
+    // It has this tab's turn, so its repetition takes none.
+    return take(leftMs > 0 ? orRepeated(first, () => ask(AbortSignal.timeout(TURN_MS)), leftMs) : first);
   }
 
   #keep(token: string): void {
@@ -245,7 +251,7 @@ function tooLate(afterMs: number): Promise<never> {
 }
 
 /** What an answer holds, as the client of the API gives it. */
-async function bodyOf(response: Response): Promise<{ data?: TokenPair; error?: unknown }> {
+async function bodyOf(response: Response): Promise<Omit<Answer<TokenPair | undefined>, 'response'>> {
   if (response.status === 204) return {};
   const body: unknown = await response.json().catch(() => undefined);
   return response.ok ? { data: body as TokenPair } : { error: body };
