@@ -682,18 +682,28 @@ download() {
   stage=$(mktemp -d "$root$stages.XXXXXX") || die "cannot write to $root/usr/local/bin"
   trap clean_up EXIT
   trap 'exit 1' HUP INT TERM
-  fetch "$source_url/install/$program.sha256" "$stage/sha256"
-  fetch "$source_url/install/$program" "$stage/agent"
+  fetch_checksum
+  fetch_agent
+  # Where two instances of the service have answered, their agents may differ.
+  [ "$actual" = "$expected" ] || fetch_agent
+  [ "$actual" = "$expected" ] || fetch_checksum
+  [ "$actual" = "$expected" ] || die "the download is damaged: its SHA-256 is $actual and should be $expected; nothing was changed"
+  chmod 0755 "$stage/agent"
+  "$stage/agent" --version >/dev/null 2>&1 || die "the service's agent for linux-$arch does not run on this machine; nothing was changed"
+}
 
+fetch_checksum() {
+  fetch "$source_url/install/$program.sha256" "$stage/sha256"
   expected=$(cut -c 1-64 <"$stage/sha256")
   case $expected in
     *[!0-9a-f]*) expected='' ;;
   esac
   [ "${#expected}" -eq 64 ] || die "what $source_url/install/$program.sha256 answers is no checksum; nothing was changed"
+}
+
+fetch_agent() {
+  fetch "$source_url/install/$program" "$stage/agent"
   actual=$(sha256sum <"$stage/agent" | cut -c 1-64)
-  [ "$actual" = "$expected" ] || die "the download is damaged: its SHA-256 is $actual and should be $expected; nothing was changed"
-  chmod 0755 "$stage/agent"
-  "$stage/agent" --version >/dev/null 2>&1 || die "the service's agent for linux-$arch does not run on this machine; nothing was changed"
 }
 
 # fetch URL FILE

@@ -4,7 +4,7 @@ use parking_lot::{Mutex, MutexGuard};
 use signalbox_protocol::Timestamp;
 use tokio::sync::Notify;
 
-use crate::buffer::{Batch, Buffer};
+use crate::buffer::{Away, Batch, Buffer};
 use crate::catalog::Catalog;
 use crate::config::Config;
 use crate::state::{OpenError, StateDir};
@@ -60,7 +60,8 @@ impl Backlog {
         self.appended.notified().await;
     }
 
-    pub fn batch(&self, after: u64, until: u64) -> Option<Batch> {
+    /// The next samples after number `after`, up to number `until`; none without any.
+    pub fn batch(&self, after: u64, until: u64) -> Result<Option<Batch>, Away> {
         self.lock().batch(after, until)
     }
 

@@ -10,6 +10,8 @@
 //! because the clock is wrong, this run's samples are renumbered.
 
 mod disk;
+#[cfg(test)]
+pub mod fixture;
 mod memory;
 pub(crate) mod record;
 pub(crate) mod segment;
@@ -54,6 +56,10 @@ impl Batch {
         self.samples.extend_from_slice(sample);
     }
 }
+
+/// The disk is away, or did not answer in time: whether it has samples to read is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Away;
 
 /// The state of the files.
 #[derive(Debug)]
@@ -181,25 +187,26 @@ impl Buffer {
     }
 
     /// The next samples after number `after`, up to number `until`; none without any.
-    pub fn batch(&mut self, after: u64, until: u64) -> Option<Batch> {
+    pub fn batch(&mut self, after: u64, until: u64) -> Result<Option<Batch>, Away> {
         let mut batch = Batch::default();
-        if after < self.on_disk && self.welcome_back() {
+        let from = after.max(self.acked);
+        if from < self.on_disk {
             // Samples in memory follow those that cannot be read at present.
-            let from = after.max(self.acked);
+            if !self.welcome_back() {
+                return Err(Away);
+            }
             let (latest, sample) = &self.latest;
             if from + 1 == self.on_disk && self.on_disk == *latest && *latest <= until {
                 batch.push(*latest, sample);
             } else {
-                let (found, lost) = self.worker()?.call(move |log| read(log, from, until))?;
+                let worker = self.worker().ok_or(Away)?;
+                let (found, lost) = worker.call(move |log| read(log, from, until)).ok_or(Away)?;
                 batch = found;
                 self.dropped += lost;
             }
         }
-        if after < self.unreadable_until() {
-            return None;
-        }
-        self.memory.read(after.max(batch.last), until, &mut batch);
-        (batch.count > 0).then_some(batch)
+        self.memory.read(from.max(batch.last), until, &mut batch);
+        Ok((batch.count > 0).then_some(batch))
     }
 
     /// Removes every sample up to `seq`.

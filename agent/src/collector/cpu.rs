@@ -4,6 +4,7 @@ use std::io;
 use std::time::Instant;
 
 use signalbox_protocol::Sample;
+use signalbox_protocol::sample::MAX_LIST;
 
 use super::Collector;
 use super::cgroup::{Cgroups, CpuLimit};
@@ -112,7 +113,7 @@ impl Collector for Cpu {
 
     fn fill(&self, sample: &mut Sample) {
         sample.cpu_percent = self.percent.unwrap_or_default();
-        sample.cpu_per_core.extend_from_slice(&self.per_core);
+        sample.cpu_per_core.extend(self.per_core.iter().take(MAX_LIST));
     }
 
     fn values(&self, values: &mut Values<'_>) {
@@ -232,5 +233,16 @@ mod tests {
 
         assert_eq!(first.unwrap_err().kind(), io::ErrorKind::WouldBlock);
         assert_eq!((sample.cpu_percent, sample.cpu_per_core), (50.0, vec![100.0, 0.0]));
+    }
+
+    #[test]
+    fn a_sample_of_a_machine_with_very_many_cores_is_valid() {
+        let mut cpu = Cpu::new(&Roots::default());
+        cpu.per_core = vec![1.0; MAX_LIST + 1];
+        let mut sample = Sample::default();
+
+        cpu.fill(&mut sample);
+
+        assert_eq!((sample.validate(), sample.cpu_per_core.len()), (Ok(()), MAX_LIST));
     }
 }

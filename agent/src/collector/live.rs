@@ -1,7 +1,7 @@
 //! The cheap collectors once more, for live samples. They have readings of their own: the use of a processor is the difference
 //! between two, and in a sample that is kept it is that of the whole interval, whether somebody watches or not.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use signalbox_protocol::{Sample, Timestamp};
@@ -13,7 +13,7 @@ use super::disk_io::DiskIo;
 use super::load::Load;
 use super::memory::Memory;
 use super::network::Network;
-use super::worker::{Finished, Outcome};
+use super::worker::{Finished, Outcome, Stuck};
 use crate::catalog::{Catalog, Values};
 use crate::config::Roots;
 use crate::docker::RunningContainers;
@@ -21,10 +21,14 @@ use crate::docker::RunningContainers;
 /// Two readings further apart are not of the moment: the later one is the first of the next two.
 const MAX_APART: Duration = Duration::from_secs(30);
 
-/// One that hangs is given up: the samples that are kept say the same a moment later.
+/// One that hangs is left out until it is back. If it hangs at two readings in a row, and there are live samples without it, it
+/// is given up: after each slow reading those who watch wait for a minute, and the samples that are kept say the same.
 #[derive(Default)]
 pub struct LiveCollectors {
     collectors: VecDeque<Box<dyn Collector>>,
+    stuck: Vec<Stuck>,
+    /// The names of those that hung at their last reading.
+    late: HashSet<String>,
     read_at: Option<Instant>,
 }
 
@@ -42,20 +46,33 @@ impl LiveCollectors {
         if let Some(running) = containers {
             collectors.push_back(Box::new(Containers::new(roots, running)));
         }
-        Self { collectors, read_at: None }
+        Self { collectors, ..Self::default() }
     }
 
-    /// The collectors, to be read.
+    /// The collectors, to be read, with those that are back.
     pub fn take(&mut self) -> VecDeque<Box<dyn Collector>> {
-        std::mem::take(&mut self.collectors)
+        let Self { collectors, stuck, read_at, .. } = self;
+        stuck.retain(|stuck| {
+            let Some(finished) = stuck.returned() else { return true };
+            collectors.push_back(finished.collector);
+            // Its reading is old, so the next one is the first of two.
+            *read_at = None;
+            false
+        });
+        std::mem::take(collectors)
     }
 
     /// Takes the collectors back, and combines what they read with the rest of the newest sample. None at the first reading.
     pub fn finish(&mut self, outcome: Outcome, latest: &Sample, catalog: &Catalog) -> Option<Sample> {
         let before = self.read_at.replace(Instant::now());
         let sample = combined(&outcome.finished, latest, catalog);
-        self.collectors.extend(outcome.finished.into_iter().map(|finished| finished.collector));
+        for Finished { collector, .. } in outcome.finished {
+            self.late.remove(collector.name());
+            self.collectors.push_back(collector);
+        }
         self.collectors.extend(outcome.waiting);
+        let stuck = outcome.stuck.filter(|stuck| self.late.insert(stuck.name.clone()) || is_essential(&stuck.name));
+        self.stuck.extend(stuck);
         before.filter(|before| before.elapsed() <= MAX_APART).and(sample)
     }
 }
@@ -68,7 +85,7 @@ fn combined(finished: &[Finished], latest: &Sample, catalog: &Catalog) -> Option
         if outcome.is_err() {
             continue;
         }
-        essentials += usize::from(matches!(collector.name(), "cpu" | "memory"));
+        essentials += usize::from(is_essential(collector.name()));
         clear(collector.name(), &mut sample);
         collector.fill(&mut sample);
         collector.values(&mut values);
@@ -77,6 +94,11 @@ fn combined(finished: &[Finished], latest: &Sample, catalog: &Catalog) -> Option
     by_id.extend(values.finish());
     sample.values = by_id.into_iter().collect();
     (essentials == 2).then_some(sample)
+}
+
+/// Whether there is no live sample without this collector.
+fn is_essential(collector: &str) -> bool {
+    matches!(collector, "cpu" | "memory")
 }
 
 /// Empties the lists to which a collector adds. It replaces everything else.
@@ -91,6 +113,9 @@ fn clear(collector: &str, sample: &mut Sample) {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
     use signalbox_protocol::sample::{DiskUsage, TopProcesses};
 
     use super::super::fixture::{roots, write};
@@ -103,6 +128,73 @@ mod tests {
     async fn next(live: &mut LiveCollectors, latest: &Sample) -> Option<Sample> {
         let outcome = Worker::start().unwrap().read(live.take(), Duration::from_secs(60)).await;
         live.finish(outcome, latest, &Catalog::default())
+    }
+
+    /// A collector whose first reading hangs until it is released, if there is something to wait for.
+    struct Hanging {
+        name: &'static str,
+        release: Option<Receiver<()>>,
+    }
+
+    impl Collector for Hanging {
+        fn name(&self) -> &str {
+            self.name
+        }
+
+        fn read(&mut self) -> io::Result<()> {
+            self.release.take().map_or(Ok(()), |release| release.recv().map_err(io::Error::other))
+        }
+    }
+
+    /// Collectors of which the first one hangs.
+    fn with_first_hanging(names: &[&'static str]) -> (LiveCollectors, Sender<()>) {
+        let (release, released) = channel();
+        let mut released = Some(released);
+        let collector = |name| -> Box<dyn Collector> { Box::new(Hanging { name, release: released.take() }) };
+        let collectors = names.iter().copied().map(collector).collect();
+        (LiveCollectors { collectors, ..LiveCollectors::default() }, release)
+    }
+
+    async fn until_the_first_hangs(live: &mut LiveCollectors) {
+        let all = live.collectors.len();
+        while live.collectors.len() == all {
+            let outcome = Worker::start().unwrap().read(live.take(), Duration::from_millis(10)).await;
+            assert_eq!(live.finish(outcome, &Sample::default(), &Catalog::default()), None);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_collector_that_hung_is_read_again_when_it_is_back() {
+        let (mut live, release) = with_first_hanging(&["cpu", "memory"]);
+        until_the_first_hangs(&mut live).await;
+
+        let during = next(&mut live, &Sample::default()).await;
+        release.send(()).unwrap();
+        let back = tokio::time::timeout(Duration::from_secs(60), async {
+            loop {
+                let sample = next(&mut live, &Sample::default()).await;
+                if live.stuck.is_empty() {
+                    return sample;
+                }
+            }
+        });
+        let first = back.await.unwrap();
+        let second = next(&mut live, &Sample::default()).await;
+
+        assert_eq!((during, first), (None, None), "the use of a processor needs two readings");
+        assert!(second.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_collector_that_hangs_twice_in_a_row_is_given_up() {
+        let (mut live, _release) = with_first_hanging(&["network", "cpu", "memory"]);
+        live.late.insert("network".to_owned());
+        until_the_first_hangs(&mut live).await;
+
+        next(&mut live, &Sample::default()).await;
+        let second = next(&mut live, &Sample::default()).await;
+
+        assert!(second.is_some() && live.stuck.is_empty());
     }
 
     #[tokio::test]

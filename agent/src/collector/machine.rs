@@ -50,6 +50,8 @@ pub struct Machine {
     /// In the order of their turns: those that may hang come last.
     collectors: VecDeque<Box<dyn Collector>>,
     stuck: Vec<Stuck>,
+    /// By collector, how many readings in a row took longer than the deadline.
+    late: HashMap<String, u32>,
     worker: Option<Worker>,
     is_first: bool,
     catalog: Catalog,
@@ -97,6 +99,7 @@ impl Machine {
             shown: Vec::new(),
             collectors,
             stuck: Vec::new(),
+            late: HashMap::new(),
             worker: None,
             is_first: true,
             catalog: Catalog::default(),
@@ -107,8 +110,8 @@ impl Machine {
 
     /// Reads every collector once and combines their results.
     async fn read(&mut self) -> Option<Sample> {
-        self.welcome_back();
         self.follow_mounts();
+        let mut ready = self.welcome_back();
         let mut sample = Sample { timestamp: Timestamp::now(), ..Sample::default() };
         let catalog = self.catalog.clone();
         let mut values = Values::new(&catalog);
@@ -116,7 +119,8 @@ impl Machine {
         let mut waiting = std::mem::take(&mut self.collectors);
         for _ in 0..STUCK_AT_ONCE {
             let outcome = self.read_on_lane(waiting).await;
-            for finished in outcome.finished {
+            ready.extend(outcome.finished);
+            for finished in ready.drain(..) {
                 let is_essential = matches!(finished.collector.name(), "cpu" | "memory");
                 let known = values.count();
                 let is_filled = fill(&finished, &mut sample, &mut values);
@@ -182,8 +186,21 @@ impl Machine {
 
     async fn read_on_lane(&mut self, collectors: VecDeque<Box<dyn Collector>>) -> Outcome {
         let mut outcome = self.read_on_worker(collectors).await;
+        for finished in &outcome.finished {
+            let name = finished.collector.name();
+            if self.late.remove(name).is_some() {
+                tracing::info!(collector.name = name, "a collector that hung is back");
+            }
+        }
         if let Some(stuck) = outcome.stuck.take() {
-            tracing::warn!(collector.name = stuck.name, "a collector hangs: its part is left out until it is back");
+            let name = &stuck.name;
+            let late = self.late.entry(name.clone()).or_default();
+            *late += 1;
+            match *late {
+                1 => tracing::warn!(collector.name = name, "a collector hangs: its part is left out until it is back"),
+                2 => tracing::warn!(collector.name = name, "a collector is slow: its part is not in every sample"),
+                _ => {}
+            }
             self.stuck.push(stuck);
         }
         outcome
@@ -205,14 +222,23 @@ impl Machine {
         outcome
     }
 
-    fn welcome_back(&mut self) {
-        let Self { stuck, collectors, .. } = self;
+    /// Takes back the collectors that hung, to be read again. Returns those that were late before, too: they would be late again,
+    /// and what they have read since the last sample is the newest that there is.
+    fn welcome_back(&mut self) -> Vec<Finished> {
+        let mut slow = Vec::new();
+        let Self { stuck, late, collectors, shown, .. } = self;
         stuck.retain(|stuck| {
-            let Some(collector) = stuck.returned() else { return true };
-            tracing::info!(collector.name = stuck.name, "a collector that hung is back");
-            collectors.push_back(collector);
+            let Some(finished) = stuck.returned() else { return true };
+            if is_gone(&stuck.name, shown) {
+                return false;
+            }
+            match late.get(&stuck.name) {
+                Some(2..) => slow.push(finished),
+                _ => collectors.push_back(finished.collector),
+            }
             false
         });
+        slow
     }
 
     /// Adds collectors for new mounts and removes those of missing mounts.
@@ -225,10 +251,9 @@ impl Machine {
             Err(error) => tracing::debug!(%error, "cannot read the mount table"),
         }
         let shown = &self.shown;
-        self.measured.retain(|name, _| !name.starts_with("disk_usage") || shown.iter().any(|(shown, _)| shown == name));
-        self.collectors.retain(|collector| {
-            !collector.name().starts_with("disk_usage") || shown.iter().any(|(name, _)| name == collector.name())
-        });
+        self.measured.retain(|name, _| !is_gone(name, shown));
+        self.late.retain(|name, _| !is_gone(name, shown));
+        self.collectors.retain(|collector| !is_gone(collector.name(), shown));
         for (name, mount) in shown {
             let is_known = self.collectors.iter().any(|collector| collector.name() == name)
                 || self.stuck.iter().any(|stuck| stuck.name == *name);
@@ -258,6 +283,11 @@ impl Source for Machine {
     fn catalog(&self) -> Catalog {
         self.catalog.clone()
     }
+}
+
+/// Whether this is the collector of a mount that is not shown.
+fn is_gone(collector: &str, shown: &[(String, Mount)]) -> bool {
+    collector.starts_with(disk_usage::LIST) && !shown.iter().any(|(name, _)| name == collector)
 }
 
 /// The list of a sample that one collector fills alone, for lists whose entries have alerts that wait for their return.

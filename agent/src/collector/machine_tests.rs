@@ -139,6 +139,30 @@ async fn a_collector_that_comes_back_is_asked_again() {
 }
 
 #[tokio::test]
+async fn a_collector_that_is_late_each_time_is_part_of_some_samples() {
+    let (slow, release, readings) = hanging("mount");
+    let mut machine = machine(vec![prompt("cpu"), prompt("memory"), slow]);
+
+    let mut released = 0;
+    let sample = tokio::time::timeout(Duration::from_secs(60), async {
+        loop {
+            let sample = machine.read().await.unwrap();
+            if !sample.temperatures.is_empty() {
+                return sample;
+            }
+            // It answers only after the sample that asked it.
+            while released < readings.load(Ordering::SeqCst) {
+                release.send(()).unwrap();
+                released += 1;
+            }
+        }
+    });
+
+    assert_eq!(sample.await.unwrap().temperatures, [Sensor { label: "mount".into(), celsius: 1.0 }]);
+    assert_eq!((readings.load(Ordering::SeqCst), machine.stuck.len()), (2, 0));
+}
+
+#[tokio::test]
 async fn hanging_and_failing_collectors_are_unread_until_they_are_gone() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("self")).unwrap();
@@ -226,6 +250,26 @@ async fn collectors_follow_the_mount_table() {
 
     assert_eq!(before, ["disk_usage 8:1 /", "disk_usage 8:2 /data"]);
     assert_eq!(names(&machine), ["disk_usage 8:1 /", "disk_usage 8:3 /more"]);
+}
+
+#[tokio::test]
+async fn a_sample_of_a_machine_with_very_many_mounts_is_valid() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("self")).unwrap();
+    let roots = Roots { proc: dir.path().into(), ..Roots::default() };
+    let mount = |minor: usize| {
+        let path = dir.path().join(format!("mount{minor}"));
+        std::fs::create_dir(&path).unwrap();
+        format!("1 0 8:{minor} / {} rw - ext4 a rw\n", path.display())
+    };
+    let table: String = (0..MAX_LIST + 76).map(mount).collect();
+    std::fs::write(dir.path().join("self/mountinfo"), table).unwrap();
+    let collectors = VecDeque::from([prompt("cpu"), prompt("memory")]);
+    let mut machine = Machine::with_collectors(MountTable::new(&roots), collectors, DEADLINE);
+
+    let sample = machine.read().await.unwrap();
+
+    assert_eq!((sample.validate(), sample.disk_usage.len()), (Ok(()), MAX_LIST));
 }
 
 #[test]

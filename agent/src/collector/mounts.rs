@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signalbox_protocol::sample::MAX_LIST;
 
 use super::file::KernelFile;
 use crate::config::Roots;
@@ -138,7 +139,7 @@ fn octal(digits: &[u8; 3]) -> Option<u8> {
     all.then(|| u8::try_from(value).ok()).flatten()
 }
 
-/// One mount per device, at its shortest path; those on this machine first.
+/// One mount per device, at its shortest path; those on this machine first, and no more than a sample lists.
 fn with_data(mountinfo: &[u8]) -> Vec<Mount> {
     let mut chosen: Vec<Mount> = Vec::new();
     for mount in parse(mountinfo).filter(Mount::holds_data) {
@@ -151,6 +152,7 @@ fn with_data(mountinfo: &[u8]) -> Vec<Mount> {
         }
     }
     chosen.sort_by_key(Mount::is_remote);
+    chosen.truncate(MAX_LIST);
     chosen
 }
 

@@ -1,5 +1,6 @@
 //! Bytes received and sent by each network interface since boot, from `/proc/net/dev`.
 
+use std::collections::HashSet;
 use std::io;
 use std::time::Instant;
 
@@ -41,8 +42,10 @@ impl Collector for Network {
         self.rows.clear();
         let dev = self.dev.read_text()?;
         self.rows.extend(parse(dev).take(MAX_LIST));
-        self.errors.read(dev, Instant::now());
         self.interfaces.mark(&mut self.rows);
+        let in_total = self.rows.iter().filter(|row| row.in_total == Some(true));
+        let counted: HashSet<&str> = in_total.map(|row| row.interface.as_str()).collect();
+        self.errors.read(dev, &counted, Instant::now());
         Ok(())
     }
 
@@ -74,6 +77,7 @@ pub fn parse(text: &str) -> impl Iterator<Item = NetworkUsage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collector::fixture::{read, roots, write};
 
     const DEV: &str = "\
 Inter-|   Receive                                                |  Transmit
@@ -97,5 +101,30 @@ vethe3f2: 1 1 0 0 0 0 0 0 7 1 0 0 0 0 0 0
         let rows: Vec<_> = parse(DEV).collect();
 
         assert_eq!(rows, [row("eth0", 412_213, 152_112_748), row("docker0", 7, u64::MAX)]);
+    }
+
+    #[test]
+    fn errors_and_drops_of_interfaces_beside_a_physical_card_are_measured_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = roots(dir.path());
+        let counters = "1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0";
+        let lines = ["eth0", "lan", "mesh", "br0", "eth0.100"].map(|name| format!("{name}: {counters}\n")).concat();
+        write(&paths.proc.join("net/dev"), &format!("head\nhead\n{lines}"));
+        for file in ["eth0/device/vendor", "lan/bridge/stp_state", "mesh/type", "br0/type", "eth0.100/type"] {
+            write(&paths.sys.join("class/net").join(file), "1\n");
+        }
+        let mut network = Network::new(&paths);
+
+        read(&mut network);
+        let mut values = read(&mut network);
+
+        let counts: Vec<&str> =
+            network.rows.iter().filter(|row| row.in_total == Some(true)).map(|row| row.interface.as_str()).collect();
+        assert_eq!(counts, ["eth0"]);
+        values.retain(|(name, _)| name.starts_with("network_receive_errors:"));
+        values.sort_by(|(name, _), (other, _)| name.cmp(other));
+        // The names of the other two say that they are built on others.
+        let expected = ["eth0", "lan", "mesh"].map(|name| (format!("network_receive_errors:{name}"), 0.0));
+        assert_eq!(values, expected);
     }
 }

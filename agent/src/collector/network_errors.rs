@@ -1,6 +1,6 @@
 //! How often interfaces lose packets, from `/proc/net/dev`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use signalbox_protocol::series::Unit;
@@ -25,10 +25,16 @@ const COLUMNS: [(usize, Metric<'_>); 4] = [
 ];
 /// The number of words up to the last of these columns.
 const WORDS: usize = 12;
+/// The most names of interfaces that have series although they do not count for the machine's traffic. Each name takes ids that
+/// are never used again, and the service takes 2,000 series from a connection: interfaces that come and go with containers,
+/// each with a new name, would use up all of them.
+const MAX_OTHERS: usize = 64;
 
 #[derive(Debug, Default)]
 pub struct NetworkErrors {
     interfaces: HashMap<String, Interface>,
+    /// The names that have series without counting, also of interfaces that are gone.
+    others: HashSet<String>,
     /// Counts readings, to recognise interfaces that are gone.
     reading: u64,
 }
@@ -40,13 +46,12 @@ struct Interface {
 }
 
 impl NetworkErrors {
-    /// Reads the lines of interfaces that are not built on others: those come and go with containers, and lose packets that
-    /// nobody misses.
-    pub fn read(&mut self, dev: &str, now: Instant) {
+    /// Reads the lines of interfaces. `counted` are those that count for the machine's traffic.
+    pub fn read(&mut self, dev: &str, counted: &HashSet<&str>, now: Instant) {
         self.reading += 1;
         let seen = self.reading;
         for (name, counts) in dev.lines().skip(2).filter_map(parse) {
-            if is_layered(name) {
+            if !counted.contains(name) && !self.admit(name) {
                 continue;
             }
             if !self.interfaces.contains_key(name) {
@@ -57,6 +62,15 @@ impl NetworkErrors {
             interface.rates.iter_mut().zip(counts).for_each(|(rate, count)| rate.read(count, now));
         }
         self.interfaces.retain(|_, interface| interface.seen == seen);
+    }
+
+    /// Returns whether an interface that does not count has series: not if its name says that it is built on others, because
+    /// those lose packets that nobody misses. Of the rest, the first names have them.
+    fn admit(&mut self, name: &str) -> bool {
+        if is_layered(name) {
+            return false;
+        }
+        self.others.contains(name) || (self.others.len() < MAX_OTHERS && self.others.insert(name.to_owned()))
     }
 
     pub fn values(&self, values: &mut Values<'_>) {
@@ -91,7 +105,7 @@ mod tests {
     const HEAD: &str = "Inter-|   Receive  |  Transmit\n face |bytes    packets errs drop\n";
 
     fn read(errors: &mut NetworkErrors, lines: &str, now: Instant) -> Vec<(String, f64)> {
-        errors.read(&format!("{HEAD}{lines}"), now);
+        errors.read(&format!("{HEAD}{lines}"), &HashSet::from(["eth0"]), now);
         values_of(|values| errors.values(values))
     }
 
@@ -114,6 +128,25 @@ mod tests {
             ("network_transmit_drops:eth0", 6.0),
         ];
         assert_eq!(second, named(expected));
+    }
+
+    #[test]
+    fn of_interfaces_that_come_and_go_the_first_names_have_series() {
+        let (mut errors, start) = (NetworkErrors::default(), Instant::now());
+        let counters = "1 1 1 1 0 0 0 0 1 1 1 1 0 0 0 0";
+        let (mut measured, mut at_once) = (HashSet::<String>::new(), Vec::<String>::new());
+        for number in 0..100_u32 {
+            let lines =
+                ["lan", &format!("1a2b3c4d5e6f{number}"), "eth0"].map(|name| format!("{name}: {counters}\n")).concat();
+            read(&mut errors, &lines, start + Duration::from_secs(10 * u64::from(number)));
+            let values = read(&mut errors, &lines, start + Duration::from_secs(10 * u64::from(number) + 5));
+            let names = values.into_iter().filter_map(|(name, _)| Some(name.split_once(':')?.1.to_owned()));
+            at_once = names.collect();
+            measured.extend(at_once.clone());
+        }
+
+        assert_eq!(measured.len(), MAX_OTHERS + 1, "{measured:?}");
+        assert!(["lan", "eth0"].iter().all(|name| at_once.contains(&(*name).to_owned())), "{at_once:?}");
     }
 
     #[test]

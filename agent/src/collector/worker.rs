@@ -55,9 +55,9 @@ pub struct Stuck {
 }
 
 impl Stuck {
-    /// The collector, once it has returned. What it read is old and must not be used.
-    pub fn returned(&self) -> Option<Box<dyn Collector>> {
-        self.round.lock().finished.pop().map(|finished| finished.collector)
+    /// The collector, once it has returned.
+    pub fn returned(&self) -> Option<Finished> {
+        self.round.lock().finished.pop()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The journal behind a thread, so that a disk that hangs stops no command.
 //!
-//! A failed write is not stored for later. The commands themselves are held, and when the disk is back, a file with wrong
-//! contents is written again from them, or removed. If the agent ends before that, it loses what the journal is for.
+//! A failed write is not stored for later. The commands themselves are held, and when the disk is back, or the directory can be
+//! used at last, a file with wrong contents is written again from them, or removed. If the agent ends before that, it loses what
+//! the journal is for.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use signalbox_protocol::agent::CommandResult;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::job_table::{Job, JobTable, MAX_HELD};
@@ -23,6 +25,9 @@ use crate::state::{DiskWorker, OpenError, Opening, StateDir, WAIT};
 
 /// The consequence, for people, while the disk is away.
 const CONSEQUENCE: &str = "a restart of the agent loses commands until it is back";
+
+/// How soon a directory that could not be used is tried again.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// A sync calls the kernel, nothing else.
 const STACK_BYTES: usize = 64 * 1024;
@@ -42,6 +47,12 @@ pub struct Records {
 #[derive(Debug)]
 struct Files {
     place: JournalState,
+    /// Where the processes are.
+    proc: PathBuf,
+    /// Whether the directory could not be used before, which the log says.
+    has_failed: bool,
+    /// Held from then on while the directory is used: the buffer, which holds it otherwise, does without it.
+    _held: Option<StateDir>,
     /// Commands whose files have wrong contents: at most those that are held, and those that were on the disk.
     stale: BTreeMap<Uuid, Stale>,
     /// Whether a task calls [`Records::catch_up`] until there is nothing to do.
@@ -52,7 +63,9 @@ struct Files {
 enum JournalState {
     /// Results are kept in memory only.
     Missing,
-    Opening(Opening<Journal, Left, OpenError>),
+    /// So they are until this time, when the directory is tried again.
+    Failed(StateDir, Instant),
+    Opening(StateDir, Opening<Journal, Left, OpenError>),
     Open(DiskWorker<Journal>),
 }
 
@@ -83,29 +96,28 @@ impl Records {
     /// Opens the journal. Also returns what an earlier run of the agent left in it, unless the disk hangs.
     pub fn open(state: Option<StateDir>, proc: &Path) -> (Self, Left) {
         let path = state.as_ref().map(|dir| dir.path().to_owned());
-        let opening = state.map(|dir| {
-            let roots = proc.to_owned();
-            DiskWorker::open(CONSEQUENCE, move || {
-                let journal = Journal::open(&dir, &roots)?;
-                let left = journal.load(MAX_HELD)?;
-                Ok((journal, left))
-            })
-        });
-        let place = match opening.transpose() {
-            Ok(opening) => opening.map_or(JournalState::Missing, JournalState::Opening),
-            Err(error) => without(&error.into()),
+        let mut files = Files {
+            place: JournalState::Missing,
+            proc: proc.to_owned(),
+            has_failed: false,
+            _held: None,
+            stale: BTreeMap::new(),
+            is_cared_for: false,
         };
-        let mut files = Files { place, stale: BTreeMap::new(), is_cared_for: false };
+        if let Some(dir) = state {
+            files.open(dir);
+        }
         let left = files.look_for(WAIT);
-        if let JournalState::Opening(opening) = &files.place {
+        if let JournalState::Opening(_, opening) = &files.place {
             opening.tell();
         }
         (Self { path, files: Mutex::new(files), is_syncing: Arc::default() }, left)
     }
 
-    /// Whether it is known what earlier runs left.
+    /// Whether it is known what earlier runs left. A directory that could not be used counts as empty, also while it is tried again.
     pub fn is_read(&self) -> bool {
-        !matches!(self.lock().place, JournalState::Opening(_))
+        let files = self.lock();
+        files.has_failed || !matches!(files.place, JournalState::Opening(..))
     }
 
     pub fn begin(&self, command_id: Uuid) {
@@ -202,35 +214,63 @@ impl Files {
     }
 
     fn has_something_to_do(&self) -> bool {
-        matches!(self.place, JournalState::Opening(_)) || !self.stale.is_empty()
+        matches!(self.place, JournalState::Opening(..) | JournalState::Failed(..)) || !self.stale.is_empty()
     }
 
     /// Whether a call may have an effect; otherwise its arguments need not be made.
     fn is_written_to(&mut self) -> bool {
         match &mut self.place {
             JournalState::Open(worker) => worker.is_here(),
-            JournalState::Missing | JournalState::Opening(_) => false,
+            JournalState::Missing | JournalState::Failed(..) | JournalState::Opening(..) => false,
         }
     }
 
+    /// Begins to open the journal.
+    fn open(&mut self, dir: StateDir) {
+        let (claimed, proc) = (dir.clone(), self.proc.clone());
+        let opening = DiskWorker::open(CONSEQUENCE, move || {
+            let journal = Journal::open(&claimed, &proc)?;
+            let left = journal.load(MAX_HELD)?;
+            Ok((journal, left))
+        });
+        match opening {
+            Ok(opening) => self.place = JournalState::Opening(dir, opening),
+            Err(error) => self.fail(dir, &error.into()),
+        }
+    }
+
+    /// Takes in that the journal could not be opened.
+    fn fail(&mut self, dir: StateDir, error: &OpenError) {
+        if error.is_misconfiguration() {
+            // At the start the buffer says so, and the agent ends.
+            if self.has_failed {
+                tracing::warn!(%error, "cannot use the state directory: results of commands are kept in memory only");
+            }
+            self.place = JournalState::Missing;
+            return self.stale.clear();
+        }
+        if !std::mem::replace(&mut self.has_failed, true) {
+            tracing::warn!(
+                %error,
+                "cannot use the state directory: results of commands are kept in memory only until that is possible"
+            );
+        }
+        self.place = JournalState::Failed(dir, Instant::now() + RETRY_AFTER);
+    }
+
     fn look_for(&mut self, limit: Duration) -> Left {
-        let opening = match std::mem::replace(&mut self.place, JournalState::Missing) {
-            JournalState::Opening(opening) => opening,
-            other @ (JournalState::Missing | JournalState::Open(_)) => {
-                self.place = other;
-                return Left::new();
-            }
-        };
-        match opening.wait(limit) {
-            Err(still) => self.place = JournalState::Opening(still),
-            Ok(Ok((worker, left))) => {
-                self.place = JournalState::Open(worker);
-                return left;
-            }
-            Ok(Err(error)) => {
-                self.place = without(&error);
-                self.stale.clear();
-            }
+        match std::mem::replace(&mut self.place, JournalState::Missing) {
+            JournalState::Opening(dir, opening) => match opening.wait(limit) {
+                Err(still) => self.place = JournalState::Opening(dir, still),
+                Ok(Ok((worker, left))) => {
+                    self.place = JournalState::Open(worker);
+                    self._held = self.has_failed.then_some(dir);
+                    return left;
+                }
+                Ok(Err(error)) => self.fail(dir, &error),
+            },
+            JournalState::Failed(dir, retry_at) if Instant::now() >= retry_at => self.open(dir),
+            other => self.place = other,
         }
         Left::new()
     }
@@ -282,7 +322,7 @@ impl Files {
     ) -> WriteOutcome {
         let worker = match &mut self.place {
             JournalState::Open(worker) => worker,
-            JournalState::Opening(_) => return WriteOutcome::Away,
+            JournalState::Failed(..) | JournalState::Opening(..) => return WriteOutcome::Away,
             JournalState::Missing => return WriteOutcome::Without,
         };
         if !worker.is_here() {
@@ -315,10 +355,33 @@ fn tell(command_id: Uuid, error: Option<io::Error>) {
     }
 }
 
-fn without(error: &OpenError) -> JournalState {
-    // If an operator has to fix it, the buffer says so, and the agent ends.
-    if !error.is_misconfiguration() {
-        tracing::warn!(%error, "cannot use the state directory: results of commands are kept in memory only");
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const ID: Uuid = Uuid::from_u128(7);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_state_directory_that_cannot_be_used_is_used_as_soon_as_it_can_be() {
+        // In memory: on a disk under load a call may take as long as on one that hangs.
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        // In place of the lock.
+        let lock = dir.path().join("lock");
+        fs::create_dir(&lock).unwrap();
+        let (records, _) = Records::open(Some(StateDir::new(dir.path())), Path::new("/proc"));
+        let mut held = JobTable::default();
+        held.insert(ID, Job::running(None));
+        records.begin(ID);
+
+        fs::remove_dir(lock).unwrap();
+
+        let (file, began) = (dir.path().join("commands").join(ID.to_string()), std::time::Instant::now());
+        while !file.exists() {
+            assert!(began.elapsed() < Duration::from_secs(60), "nothing was written: {records:?}");
+            tokio::time::advance(RETRY_AFTER).await;
+            records.catch_up(&held);
+        }
     }
-    JournalState::Missing
 }

@@ -17,12 +17,12 @@ use signalbox_protocol::MAX_MESSAGE_BYTES;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 use tokio_tungstenite::tungstenite::Error as WsError;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
+use super::tls::TrustStore;
 use super::tunnel::{self, TunnelError};
 use super::words;
 use crate::config::Timing;
@@ -63,12 +63,21 @@ pub enum DialError {
     TimedOut(&'static str),
 }
 
+impl DialError {
+    /// Whether the service's certificate was refused.
+    pub fn is_untrusted(&self) -> bool {
+        let Self::Tls { source, .. } = self else { return false };
+        let fault = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        matches!(fault, Some(rustls::Error::InvalidCertificate(_)))
+    }
+}
+
 /// The path to the service.
 #[derive(Clone, Copy)]
 pub struct Endpoint<'a> {
     pub url: &'a ServiceUrl,
     pub proxy: Option<&'a Proxy>,
-    pub tls: Option<&'a TlsConnector>,
+    pub tls: Option<&'a TrustStore>,
     pub timing: &'a Timing,
 }
 
@@ -104,9 +113,10 @@ impl Endpoint<'_> {
             let opened = tunnel::open(&mut tcp, proxy, url, step).await;
             opened.map_err(|source| DialError::Proxy { proxy: proxy.to_string(), source })?;
         }
-        let Some(connector) = tls else { return Ok(Box::new(tcp)) };
+        let Some(trusted) = tls else { return Ok(Box::new(tcp)) };
         let name = ServerName::try_from(url.host.clone()).map_err(|_| DialError::ServerName(url.host.clone()))?;
-        let secured = timeout(step, connector.connect(name, tcp)).await.map_err(|_| DialError::TimedOut("TLS"))?;
+        let secured = timeout(step, trusted.connector().connect(name, tcp)).await;
+        let secured = secured.map_err(|_| DialError::TimedOut("TLS"))?;
         Ok(Box::new(secured.map_err(|source| DialError::Tls { host: url.host.clone(), source })?))
     }
 }

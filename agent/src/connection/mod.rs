@@ -19,7 +19,6 @@ use signalbox_protocol::agent::{AgentInfo, Auth};
 use signalbox_protocol::{PROTOCOL_VERSION, Timestamp, close};
 use tokio::sync::watch;
 use tokio::time::Instant;
-use tokio_rustls::TlsConnector;
 
 use crate::backlog::Backlog;
 use crate::backoff::{self, Backoff};
@@ -35,13 +34,13 @@ use crate::updates::Updates;
 pub use dial::{DialError, Endpoint};
 use ended::Ended;
 use handshake::{Authenticated, Connecting};
-use tls::TlsError;
+use tls::{TlsError, TrustStore};
 
 /// What all connections share.
 pub struct Connector {
     config: Config,
     info: AgentInfo,
-    tls: Option<TlsConnector>,
+    tls: Option<TrustStore>,
     interval: watch::Sender<Interval>,
     logs: Logs,
     docker: Docker,
@@ -60,7 +59,7 @@ impl Connector {
         updates: Updates,
     ) -> Result<Self, TlsError> {
         let needed = config.url.secure || config.ca_file.is_some();
-        let tls = needed.then(|| tls::connector(config.ca_file.as_deref())).transpose()?;
+        let tls = needed.then(|| TrustStore::read(config.ca_file.clone())).transpose()?;
         // The agent reports an unusable file now, and not when the address becomes https://.
         let tls = tls.filter(|_| config.url.secure);
         if !config.url.secure && !config.url.is_loopback() {
@@ -186,9 +185,17 @@ pub async fn stay_connected(
         }
         let delay = backoff.delay(Instant::now(), backoff::random());
         log_end(&ended, delay);
+        let is_untrusted = matches!(&ended, Ended::Dial(error) if error.is_untrusted());
+        let pause = async {
+            // Another authority may have taken the place of those that were read.
+            if let Some(trusted) = connector.tls.as_ref().filter(|_| is_untrusted) {
+                trusted.read_again().await;
+            }
+            sleep_awake(delay, timing.watch).await;
+        };
         tokio::select! {
             () = shutdown.as_mut() => return Exit::Stopped,
-            () = sleep_awake(delay, timing.watch) => {}
+            () = pause => {}
         }
     }
 }

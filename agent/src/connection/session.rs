@@ -37,6 +37,8 @@ use crate::wire;
 
 /// How many samples and answers may wait to be written. When it is full, the service does not read.
 const OUTBOX: usize = 36;
+/// Places that samples leave free: what the service asks for is still answered while a large answer takes its time.
+const FOR_ANSWERS: usize = OUTBOX / 2;
 /// How long to look for the close frame with the reason after a write failed. Without it a replaced agent would take a reset
 /// for a broken line and reconnect.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -115,7 +117,7 @@ pub async fn serve(
             written = &mut writer => Err(last_words(written, &mut stream).await),
             () = session.delivery.news() => Ok(()),
             sample = controls.live.taken() => session.show(sample),
-            response = session.requests.answer() => session.send(&AgentMessage::Response(response)),
+            answered = answer(&session.outbox, &mut session.requests) => answered,
             flowed = flow(
                 &session.bulk, &mut session.streams, &mut session.uplink, &mut session.reports, &events
             ) => flowed,
@@ -137,8 +139,10 @@ pub async fn serve(
 
 impl Session<'_> {
     fn send_batches(&mut self) {
-        while let Ok(place) = self.outbox.try_reserve() {
-            let Some(message) = self.delivery.next_message() else { return };
+        while self.outbox.capacity() > FOR_ANSWERS
+            && let Ok(place) = self.outbox.try_reserve()
+            && let Some(message) = self.delivery.next_message()
+        {
             place.send(Message::Binary(message));
         }
     }
@@ -231,7 +235,7 @@ impl Session<'_> {
 
     /// Sends a live sample, unless the service does not keep up: then it wants the next one.
     fn show(&self, mut sample: Sample) -> Result<(), Ended> {
-        if self.outbox.capacity() < OUTBOX / 2 {
+        if self.outbox.capacity() <= FOR_ANSWERS {
             return Ok(());
         }
         self.delivery.keep_described(&mut sample);
@@ -246,6 +250,15 @@ impl Session<'_> {
         let message = wire::ENCODING.encode(message).map_err(|error| Ended::Broken(error.to_string()))?;
         self.outbox.try_send(Message::Binary(message)).map_err(|_| Ended::Unread)
     }
+}
+
+/// Moves one answer to the writer, when that has room.
+async fn answer(outbox: &mpsc::Sender<Message>, requests: &mut Requests<AgentMethods>) -> Result<(), Ended> {
+    let Ok(place) = outbox.reserve().await else { return Err(Ended::Unread) };
+    let response = AgentMessage::Response(requests.answer().await);
+    let message = wire::ENCODING.encode(&response).map_err(|error| Ended::Broken(error.to_string()))?;
+    place.send(Message::Binary(message));
+    Ok(())
 }
 
 /// Moves one message of a stream, a report or an event to the writer, when that has room.

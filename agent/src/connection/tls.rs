@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -20,10 +21,39 @@ pub enum TlsError {
     Setup(#[from] rustls::Error),
 }
 
-/// Trusts only the authorities of `ca_file`, or without one those of the system.
-///
+/// The authorities that are trusted: only those of `ca_file`, or without one those of the system. Others may take their place
+/// while the agent runs.
+pub struct TrustStore {
+    ca_file: Option<PathBuf>,
+    connector: Mutex<TlsConnector>,
+}
+
+impl TrustStore {
+    pub fn read(ca_file: Option<PathBuf>) -> Result<Self, TlsError> {
+        let connector = Mutex::new(connector(ca_file.as_deref())?);
+        Ok(Self { ca_file, connector })
+    }
+
+    /// A connector that trusts the authorities that were read last.
+    pub fn connector(&self) -> TlsConnector {
+        self.connector.lock().clone()
+    }
+
+    /// Reads the authorities again. If that fails, those from before stay.
+    pub async fn read_again(&self) {
+        let ca_file = self.ca_file.clone();
+        // However long the disk takes: until then the next attempt would fail like the last one.
+        match tokio::task::spawn_blocking(move || connector(ca_file.as_deref())).await {
+            Ok(Ok(connector)) => *self.connector.lock() = connector,
+            Ok(Err(error)) => tracing::warn!(%error, "cannot read the trusted certificates again"),
+            // The process ends.
+            Err(_) => {}
+        }
+    }
+}
+
 /// It names its cryptography itself, so that no process-wide default has to be installed first.
-pub fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, TlsError> {
+fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, TlsError> {
     let roots = match ca_file {
         Some(path) => roots_of_file(path)?,
         None => roots_of_system()?,

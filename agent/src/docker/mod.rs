@@ -155,12 +155,12 @@ impl Docker {
         Ok(logs::read(&self.engine, &params).await?)
     }
 
-    /// Asks the engine to change a container, and writes a line to this host's log.
+    /// Asks the engine to change a container, and writes to this host's log before and after that.
     async fn change(&self, change: Change, params: &ContainerParams, by: Option<String>) -> Result<Acted, EngineError> {
-        let id = params.container_id.as_str();
+        let (id, by) = (params.container_id.as_str(), by.as_deref());
+        // Quoted, because others chose the words. The engine continues where nobody waits for the outcome any more.
+        tracing::info!(container.id = id, by, "container: {} begins", change.name());
         let outcome = self.make_it_so(change, id, params.timeout_seconds).await;
-        let by = by.as_deref();
-        // Quoted, because others chose the words.
         match &outcome {
             Ok(acted) => tracing::info!(container.id = id, by, state = acted.state, "container: {}", change.name()),
             Err(error) => tracing::warn!(container.id = id, by, %error, "container: {} failed", change.name()),

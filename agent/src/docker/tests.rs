@@ -1,9 +1,19 @@
+use std::fs;
+use std::sync::Arc;
+
 use serde_json::json;
+use tempfile::{NamedTempFile, TempDir};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixListener;
 
 use super::*;
 
 fn docker(access: DockerAccess) -> Docker {
-    let docker_host = Some("unix:///nonexistent/engine.sock".to_owned());
+    docker_at(access, "/nonexistent/engine.sock")
+}
+
+fn docker_at(access: DockerAccess, socket: &str) -> Docker {
+    let docker_host = Some(format!("unix://{socket}"));
     Docker::new(&Policy { docker: access.into(), docker_host, ..Policy::default() }, Gate::default())
 }
 
@@ -57,4 +67,40 @@ fn unlisted_methods_are_unknown() {
     for method in ["docker.exec", "docker.remove", "docker.", "list"] {
         assert!(docker(DockerAccess::Control).call(method, params(), None).is_none(), "{method}");
     }
+}
+
+/// An engine that answers a ping, until it is asked for a change.
+async fn until_change(listener: UnixListener) {
+    loop {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            request.push(stream.read_u8().await.unwrap());
+        }
+        if request.starts_with(b"POST ") {
+            return;
+        }
+        let pong = "HTTP/1.1 200 OK\r\nApi-Version: 1.41\r\nContent-Length: 0\r\n\r\n";
+        stream.write_all(pong.as_bytes()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_change_is_in_the_log_also_where_nobody_waits_for_its_outcome() {
+    let (directory, log) = (TempDir::new().unwrap(), NamedTempFile::new().unwrap());
+    let writer = Arc::new(log.reopen().unwrap());
+    let _logs =
+        tracing::subscriber::set_default(tracing_subscriber::fmt().with_ansi(false).with_writer(writer).finish());
+    let socket = directory.path().join("engine.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let docker = docker_at(DockerAccess::Control, socket.to_str().unwrap());
+
+    let call = docker.call("docker.stop", json!({"container_id": "web"}), Some("ada".to_owned())).unwrap();
+    tokio::select! {
+        outcome = call => panic!("the engine did not answer: {outcome:?}"),
+        () = until_change(listener) => {}
+    }
+
+    let lines = fs::read_to_string(log.path()).unwrap();
+    assert!(lines.contains("container: stop begins") && lines.contains("\"ada\""), "{lines}");
 }

@@ -61,9 +61,11 @@ pub async fn on_a_thread<T: Send + 'static>(
     let (done, is_done) = oneshot::channel();
     let thread = thread::Builder::new().name("log".to_owned()).stack_size(STACK_BYTES);
     thread.spawn(move || {
-        // Nobody waits any more when the stream was stopped.
-        _ = done.send(work());
+        let outcome = work();
+        // Before the outcome is there: what follows it may need a thread of its own.
         drop(permit);
+        // Nobody waits any more when the stream was stopped.
+        _ = done.send(outcome);
     })?;
     is_done.await.unwrap_or(Err(LogError::Ended))
 }

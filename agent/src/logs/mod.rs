@@ -89,7 +89,7 @@ impl Logs {
     /// Streams a log while the service wants it.
     pub async fn stream(self, start: LogsStart, port: StreamPort) -> Result<Value, RequestError> {
         let LogsStart { stream_id, source, container_id, path, tail, credit, by } = start;
-        let found = self.find(&source, path.as_deref(), container_id.as_deref());
+        let found = self.find(&source, path.as_deref(), container_id.as_deref()).await;
         // Names of files and people are quoted, because they may contain anything, even line breaks.
         let (path, container_id, by) = (path.as_deref(), container_id.as_deref(), by.as_deref());
         match &found {
@@ -109,7 +109,7 @@ impl Logs {
     /// Searches a log, from its newest line back.
     pub async fn query(self, params: Value, by: Option<String>) -> Result<Value, RequestError> {
         let query = query::Query::parse(params)?;
-        let source = self.find(&query.source, query.path.as_deref(), query.container_id.as_deref());
+        let source = self.find(&query.source, query.path.as_deref(), query.container_id.as_deref()).await;
         let (source_name, path, container_id) =
             (query.source.as_str(), query.path.as_deref(), query.container_id.as_deref());
         let by = by.as_deref();
@@ -120,20 +120,20 @@ impl Logs {
             }
         }
         let found = match source? {
-            Source::Journal(journal) => query::in_journal(&journal, &query).await?,
+            Source::Journal(journal) => query::in_journal(&journal, &query, self.threads).await?,
             Source::File(place) => query::in_file(place, query, self.threads).await?,
-            Source::Container(docker, id) => query::in_container(&docker, id, &query).await?,
+            Source::Container(docker, id) => query::in_container(&docker, id, &query, self.threads).await?,
         };
         serde_json::to_value(found).map_err(|error| RequestError::new("agent_error", &error.to_string()))
     }
 
     /// The only place that decides whether a log may be read. Containers' logs follow the permission for containers.
-    fn find(&self, source: &str, path: Option<&str>, container_id: Option<&str>) -> Result<Source, LogError> {
+    async fn find(&self, source: &str, path: Option<&str>, container_id: Option<&str>) -> Result<Source, LogError> {
         if source != "container" && self.policy.logs == Switch::Off {
             return Err(LogError::Off);
         }
         match (source, path, container_id) {
-            ("system", _, _) => self.system(),
+            ("system", _, _) => self.system().await,
             ("file", Some(path), _) => Location::find(path, &self.policy.log_paths).map(Source::File),
             ("file", None, _) => Err(LogError::Missing("path")),
             ("container", _, None) => Err(LogError::Missing("container_id")),
@@ -143,17 +143,24 @@ impl Logs {
         }
     }
 
-    fn system(&self) -> Result<Source, LogError> {
-        let syslog = ["log/syslog", "log/messages"].map(|name| self.roots.var.join(name));
-        let file = || syslog.into_iter().find(|path| path.is_file()).map(|path| Source::File(Location::Named(path)));
-        self.journal().map(Source::Journal).or_else(file).ok_or(LogError::NoSystemLog)
+    /// Looks for the system's log on a thread, because a directory may hang.
+    async fn system(&self) -> Result<Source, LogError> {
+        let permit = self.threads.clone().try_acquire_owned().map_err(|_| LogError::Busy)?;
+        let roots = self.roots.clone();
+        follow::on_a_thread(permit, move || system_log(&roots)).await
     }
+}
 
-    /// The journal, where it exists with a program to read it.
-    fn journal(&self) -> Option<Journal> {
-        let program = self.roots.bin.join("journalctl");
-        let directories = [self.roots.var.join("log/journal"), self.roots.run.join("log/journal")];
-        let has_entries = |path: PathBuf| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
-        (program.is_file() && directories.into_iter().any(has_entries)).then_some(Journal { program })
-    }
+fn system_log(roots: &Roots) -> Result<Source, LogError> {
+    let syslog = ["log/syslog", "log/messages"].map(|name| roots.var.join(name));
+    let file = || syslog.into_iter().find(|path| path.is_file()).map(|path| Source::File(Location::Named(path)));
+    journal(roots).map(Source::Journal).or_else(file).ok_or(LogError::NoSystemLog)
+}
+
+/// The journal, where it exists with a program to read it.
+fn journal(roots: &Roots) -> Option<Journal> {
+    let program = roots.bin.join("journalctl");
+    let directories = [roots.var.join("log/journal"), roots.run.join("log/journal")];
+    let has_entries = |path: PathBuf| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+    (program.is_file() && directories.into_iter().any(has_entries)).then_some(Journal { program })
 }

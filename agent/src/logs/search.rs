@@ -1,6 +1,7 @@
 //! Decides line by line, newest first, which lines an answer contains, without reading anything.
 
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 use regex::{Regex, RegexBuilder};
 use serde::Serialize;
@@ -59,6 +60,7 @@ pub struct SearchResult {
 /// A growing answer, newest line first.
 pub struct Search {
     wanted: LineFilter,
+    deadline: Instant,
     found: SearchResult,
     bytes: u64,
     undated: Vec<LogLine>,
@@ -66,8 +68,9 @@ pub struct Search {
 }
 
 impl Search {
-    pub fn new(wanted: LineFilter) -> Self {
-        Self { wanted, found: SearchResult::default(), bytes: 0, undated: Vec::new(), oldest: None }
+    /// A search that stops at `deadline`: a pattern may take long for a single line.
+    pub fn new(wanted: LineFilter, deadline: Instant) -> Self {
+        Self { wanted, deadline, found: SearchResult::default(), bytes: 0, undated: Vec::new(), oldest: None }
     }
 
     /// Adds the next older line. A line without a time, as in a stack trace, has that of the dated line before it.
@@ -92,6 +95,10 @@ impl Search {
             return ControlFlow::Break(());
         }
         if time.is_some_and(|time| self.wanted.since.is_some_and(|since| time < since)) {
+            return ControlFlow::Break(());
+        }
+        if Instant::now() >= self.deadline {
+            self.stop();
             return ControlFlow::Break(());
         }
         let is_late = time.is_some_and(|time| self.wanted.until.is_some_and(|until| time > until));
@@ -127,6 +134,8 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::lines::file_line;
     use super::*;
 
@@ -135,7 +144,11 @@ mod tests {
     }
 
     fn search(wanted: LineFilter, oldest_first: &[&str]) -> SearchResult {
-        let mut search = Search::new(wanted);
+        search_until(Instant::now() + Duration::from_secs(600), wanted, oldest_first)
+    }
+
+    fn search_until(deadline: Instant, wanted: LineFilter, oldest_first: &[&str]) -> SearchResult {
+        let mut search = Search::new(wanted, deadline);
         for line in oldest_first.iter().rev() {
             if search.look(file_line((*line).to_owned())).is_break() {
                 break;
@@ -197,6 +210,19 @@ mod tests {
 
         assert_eq!(messages(&found), ["2026-11-20T10:00:00Z panic", "  at main", "  at start"]);
         assert_eq!(search(LineFilter { until, ..wanted() }, &lines).lines.len(), 6);
+    }
+
+    #[test]
+    fn a_search_whose_time_is_up_looks_at_no_line_any_more() {
+        let until = Timestamp::parse("2026-11-20T10:00:00Z");
+        let lines = ["2026-11-20T09:00:00Z early", "  trace of early"];
+
+        let found = search_until(Instant::now(), wanted(), &lines);
+        // Lines without a time are checked last where a range is asked for.
+        let undated = search_until(Instant::now(), LineFilter { until, ..wanted() }, &lines[1..]);
+
+        assert!(found.lines.is_empty() && found.truncated);
+        assert!(undated.lines.is_empty() && undated.truncated);
     }
 
     #[test]

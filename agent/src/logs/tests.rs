@@ -4,14 +4,18 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use signalbox_protocol::Timestamp;
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
 
 use super::*;
 
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Followed {
     items: mpsc::Receiver<Item>,
@@ -19,9 +23,9 @@ struct Followed {
 }
 
 impl Followed {
-    fn start(logs: &Logs, source: &str, path: Option<&Path>, tail: u32) -> Self {
+    async fn start(logs: &Logs, source: &str, path: Option<&Path>, tail: u32) -> Self {
         let (sender, items) = mpsc::channel(WAITING);
-        let source = logs.find(source, path.and_then(Path::to_str), None).unwrap();
+        let source = logs.find(source, path.and_then(Path::to_str), None).await.unwrap();
         Self { items, running: tokio::spawn(source.follow(tail, logs.threads.clone(), sender)) }
     }
 
@@ -46,7 +50,8 @@ impl Followed {
 }
 
 fn logs(dir: &TempDir) -> Logs {
-    let policy = Policy { logs: Switch::On, log_paths: vec![dir.path().into()], ..Policy::default() };
+    let docker_host = Some(format!("unix://{}", dir.path().join("engine.sock").display()));
+    let policy = Policy { logs: Switch::On, log_paths: vec![dir.path().into()], docker_host, ..Policy::default() };
     let roots = Roots {
         var: dir.path().join("var"),
         run: dir.path().join("run"),
@@ -74,12 +79,52 @@ fn fake_journal(dir: &TempDir, script: &str) {
     assert!(status.unwrap().success() && program.metadata().unwrap().permissions().mode() & 0o111 != 0);
 }
 
+/// An engine with one container, whose log this is.
+async fn fake_engine(listener: UnixListener, log: Vec<u8>) {
+    while let Ok((mut stream, _)) = listener.accept().await {
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            request.push(stream.read_u8().await.unwrap());
+        }
+        let request = String::from_utf8(request).unwrap();
+        let body = if request.contains("/logs?") { log.as_slice() } else { b"{}" };
+        let head = format!("HTTP/1.1 200 OK\r\nApi-Version: 1.41\r\nContent-Length: {}\r\n\r\n", body.len());
+        stream.write_all(&[head.as_bytes(), body].concat()).await.unwrap();
+    }
+}
+
+/// A record of an engine's log.
+fn record(message: &str) -> Vec<u8> {
+    let text = format!("2026-11-20T09:15:30.000000000Z {message}\n");
+    let length = u32::try_from(text.len()).unwrap().to_be_bytes();
+    [&[1, 0, 0, 0][..], length.as_slice(), text.as_bytes()].concat()
+}
+
+/// Lines for which [`SLOW`] takes far longer than a search may, because every `a` begins a match that never ends.
+fn slow_lines() -> Vec<String> {
+    let mut bits = 1_u32;
+    let mut letter = || {
+        bits ^= bits << 13;
+        bits ^= bits >> 17;
+        bits ^= bits << 5;
+        if bits.is_multiple_of(2) { 'a' } else { 'b' }
+    };
+    (0..180).map(|_| (0..16 * 1024).map(|_| letter()).collect()).collect()
+}
+
+const SLOW: &str = "a[ab]{0,4000}[^ab]";
+
+/// For how long this thread has computed, whatever else the machine does.
+fn computed() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap()
+}
+
 #[tokio::test]
 async fn a_file_yields_its_last_lines_and_then_new_ones() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("app.log");
     append(&path, "one\ntwo\nthree\nhalf");
-    let mut followed = Followed::start(&logs(&dir), "file", Some(&path), 2);
+    let mut followed = Followed::start(&logs(&dir), "file", Some(&path), 2).await;
 
     assert_eq!(followed.messages(2).await, ["two", "three"]);
     append(&path, " a line\nfour\n");
@@ -92,7 +137,7 @@ async fn a_rotated_file_is_read_to_its_end_and_its_successor_from_the_beginning(
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("app.log");
     append(&path, "one\n");
-    let mut followed = Followed::start(&logs(&dir), "file", Some(&path), 10);
+    let mut followed = Followed::start(&logs(&dir), "file", Some(&path), 10).await;
     assert_eq!(followed.message().await, "one");
 
     let mut writer = OpenOptions::new().append(true).open(&path).unwrap();
@@ -113,7 +158,7 @@ async fn a_truncated_file_is_read_from_its_beginning() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("app.log");
     append(&path, "one\ntwo\n");
-    let mut followed = Followed::start(&logs(&dir), "file", Some(&path), 10);
+    let mut followed = Followed::start(&logs(&dir), "file", Some(&path), 10).await;
     assert_eq!(followed.messages(2).await, ["one", "two"]);
 
     fs::copy(&path, dir.path().join("app.log.1")).unwrap();
@@ -128,7 +173,7 @@ async fn a_truncated_file_that_has_grown_again_is_noticed() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("app.log");
     append(&path, "one\n");
-    let mut followed = Followed::start(&logs(&dir), "file", Some(&path), 10);
+    let mut followed = Followed::start(&logs(&dir), "file", Some(&path), 10).await;
     assert_eq!(followed.message().await, "one");
 
     // In one step, so that no check falls in between.
@@ -143,7 +188,7 @@ async fn a_reader_that_is_far_behind_skips_and_counts_the_omitted_lines() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("app.log");
     append(&path, "first\n");
-    let mut followed = Followed::start(&logs(&dir), "file", Some(&path), 10);
+    let mut followed = Followed::start(&logs(&dir), "file", Some(&path), 10).await;
     assert_eq!(followed.message().await, "first");
 
     let line = |number: u64| format!("{number:0>99}\n");
@@ -170,7 +215,7 @@ async fn a_follower_without_a_receiver_ends_and_returns_its_thread() {
     let path = dir.path().join("app.log");
     append(&path, "one\n");
     let logs = logs(&dir);
-    let followed = Followed::start(&logs, "file", Some(&path), 0);
+    let followed = Followed::start(&logs, "file", Some(&path), 0).await;
 
     let Followed { items, running } = followed;
     drop(items);
@@ -189,7 +234,7 @@ async fn the_journal_is_followed_without_the_agents_environment() {
            printf '{"MESSAGE":"%s"}\n' "${HOME:-nothing}"
            exec sleep 1000"#,
     );
-    let mut followed = Followed::start(&logs(&dir), "system", None, 7);
+    let mut followed = Followed::start(&logs(&dir), "system", None, 7).await;
 
     let expected =
         "--output=json --output-fields=MESSAGE,SYSLOG_IDENTIFIER,_COMM --all --no-pager --quiet --follow --lines=7";
@@ -207,7 +252,7 @@ async fn a_journal_reader_that_ends_ends_the_stream() {
     let dir = TempDir::new().unwrap();
     fake_journal(&dir, "exit 1");
 
-    let followed = Followed::start(&logs(&dir), "system", None, 7);
+    let followed = Followed::start(&logs(&dir), "system", None, 7).await;
 
     let outcome = tokio::time::timeout(PATIENCE, followed.running).await.unwrap().unwrap();
     assert_eq!(outcome.unwrap_err().code, "log_ended");
@@ -217,10 +262,10 @@ async fn a_journal_reader_that_ends_ends_the_stream() {
 async fn without_a_journal_the_syslog_file_is_the_systems_log() {
     let dir = TempDir::new().unwrap();
     fs::create_dir_all(dir.path().join("var/log/journal")).unwrap();
-    assert!(matches!(logs(&dir).find("system", None, None), Err(LogError::NoSystemLog)));
+    assert!(matches!(logs(&dir).find("system", None, None).await, Err(LogError::NoSystemLog)));
 
     append(&dir.path().join("var/log/messages"), "2026-11-20T09:30:00+00:00 web sshd[1]: hello\n");
-    let mut followed = Followed::start(&logs(&dir), "system", None, 7);
+    let mut followed = Followed::start(&logs(&dir), "system", None, 7).await;
 
     let message = "2026-11-20T09:30:00+00:00 web sshd[1]: hello".to_owned();
     let line = LogLine { timestamp: Timestamp::parse("2026-11-20T09:30:00Z"), stream: None, message };
@@ -292,4 +337,38 @@ async fn searches_obey_the_policy_too() {
     for (params, expected) in cases {
         assert_eq!(code(open.clone(), params.clone()).await, expected, "{params}");
     }
+}
+
+#[tokio::test]
+async fn a_slow_pattern_ends_in_time_and_leaves_the_agents_thread_alone() {
+    let dir = TempDir::new().unwrap();
+    let lines = slow_lines();
+    let listener = UnixListener::bind(dir.path().join("engine.sock")).unwrap();
+    tokio::spawn(fake_engine(listener, lines.iter().flat_map(|line| record(line)).collect()));
+    let entries = dir.path().join("entries");
+    append(&entries, &lines.iter().map(|line| format!("{}\n", json!({"MESSAGE": line}))).collect::<String>());
+    fake_journal(&dir, &format!("exec cat '{}'", entries.display()));
+    let search = async |source: &str| {
+        let params = json!({"source": source, "container_id": "web", "q": SLOW, "regex": true});
+        logs(&dir).query(params, None).await.unwrap()
+    };
+
+    let before = computed();
+    let (container, journal) = tokio::join!(search("container"), search("system"));
+    let used = computed() - before;
+
+    for found in [container, journal] {
+        assert_eq!((&found["lines"], &found["truncated"]), (&json!([]), &json!(true)));
+    }
+    assert!(used < Duration::from_secs(5), "{used:?}");
+}
+
+#[tokio::test]
+async fn the_systems_log_is_looked_for_on_a_thread() {
+    let dir = TempDir::new().unwrap();
+    let logs = logs(&dir);
+
+    let _all = logs.threads.acquire_many(MAX_THREADS as u32).await.unwrap();
+
+    assert!(matches!(logs.find("system", None, None).await, Err(LogError::Busy)));
 }

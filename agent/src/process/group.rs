@@ -112,6 +112,10 @@ fn has_exited(pid: Pid) -> bool {
 mod tests {
     use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::process::{Command, Stdio};
+    use std::sync::mpsc;
+
+    use tokio::runtime::Builder;
+    use tokio::time::timeout;
 
     use super::super::members::gone;
     use super::*;
@@ -172,5 +176,23 @@ mod tests {
 
         assert!(began.elapsed() < Duration::from_secs(10));
         gone(group.id()).await;
+    }
+
+    #[test]
+    fn a_group_is_ended_by_force_while_lookups_that_hang_hold_all_threads() {
+        const PATIENCE: Duration = Duration::from_secs(60);
+        let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build().unwrap();
+        let (_release, hanging) = mpsc::channel::<()>();
+        runtime.block_on(async {
+            tokio::task::spawn_blocking(move || _ = hanging.recv());
+            let mut group = start("trap '' TERM; echo; while :; do sleep 100; done");
+            is_ready(&mut group);
+
+            let ended = group.terminate(Path::new("/proc"), Duration::from_millis(100));
+            timeout(PATIENCE, ended).await.unwrap();
+            timeout(PATIENCE, group.exited()).await.unwrap();
+
+            assert_eq!(group.end().unwrap().signal(), Some(9));
+        });
     }
 }

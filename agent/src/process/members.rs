@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long to wait for the effect of SIGKILL: only a process that hangs in the kernel takes longer.
 const KILLED: Duration = Duration::from_secs(1);
+/// How long a look may take: longer than on any busy machine. Name lookups that hang hold all threads, so that nothing can look.
+const LOOK: Duration = Duration::from_secs(5);
 /// A look reads every process's state, so looks become less frequent.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 
@@ -55,7 +57,7 @@ pub async fn terminate(proc: &Path, group: Pid, grace: Duration) {
 async fn is_gone_within(proc: &Path, group: Pid, limit: Duration) -> bool {
     let end = Instant::now() + limit;
     let mut pause = FIRST_LOOK;
-    while is_alive(proc, group, None).await {
+    while is_alive(proc, group, None).await.unwrap_or(true) {
         if Instant::now() >= end {
             return false;
         }
@@ -65,15 +67,16 @@ async fn is_gone_within(proc: &Path, group: Pid, limit: Duration) -> bool {
     true
 }
 
-/// Whether any process of this group is alive; of a single session where that is given.
-pub async fn is_alive(proc: &Path, group: Pid, session: Option<Pid>) -> bool {
+/// Whether any process of this group is alive; of a single session where that is given. `None` if that cannot be seen.
+pub async fn is_alive(proc: &Path, group: Pid, session: Option<Pid>) -> Option<bool> {
     let (proc, group, session) = (proc.to_owned(), number(group), session.map(number));
     // A machine may have many thousands of processes: reading them must not block everything else.
-    let looked = tokio::task::spawn_blocking(move || has_member(&proc, group, session)).await;
-    looked.unwrap_or_else(|_| {
+    let look = tokio::task::spawn_blocking(move || has_member(&proc, group, session));
+    let looked = timeout(LOOK, look).await;
+    if !matches!(looked, Ok(Ok(_))) {
         tracing::warn!("cannot look for the processes of a group");
-        true
-    })
+    }
+    looked.ok()?.ok()
 }
 
 fn number(pid: Pid) -> i32 {
@@ -112,7 +115,7 @@ fn parse(line: &[u8]) -> Option<Stat> {
 /// Waits until no process of the group is alive, for tests.
 #[cfg(test)]
 pub async fn gone(group: Pid) {
-    while is_alive(Path::new("/proc"), group, None).await {
+    while is_alive(Path::new("/proc"), group, None).await.unwrap_or(true) {
         tokio::time::sleep(FIRST_LOOK).await;
     }
 }

@@ -13,6 +13,7 @@ mod nonces;
 pub mod trust;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use signalbox_protocol::Timestamp;
@@ -26,7 +27,7 @@ use crate::config::Config;
 use crate::state::{DiskWorker, OpenError, Opening, StateDir, WAIT};
 pub use allow::Allowed;
 pub use demands::{Demands, DemandsError, check};
-use nonces::{Nonces, UseError};
+use nonces::{Nonces, Start, UseError};
 
 /// The consequence, for people, while the disk is away.
 const CONSEQUENCE: &str = "signed commands are refused until it is back";
@@ -54,10 +55,8 @@ impl Gate {
     pub fn open(config: &Config, state: Option<StateDir>) -> Self {
         let Some(demands) = config.demands.clone() else { return Self::default() };
         let opening = state.map(|state| {
-            DiskWorker::open(CONSEQUENCE, move || {
-                let directory = state.claim()?.to_owned();
-                Ok((Nonces::new(directory, Timestamp::now()), ()))
-            })
+            let start = Start::now();
+            DiskWorker::open(CONSEQUENCE, move || Ok((Nonces::claiming(state, start), ())))
         });
         let nonces = match opening {
             Some(Ok(opening)) => NoncesState::Opening(opening),
@@ -108,24 +107,37 @@ impl Inner {
         };
         // Logs that the disk is back, where that is new.
         _ = worker.is_here();
-        match worker.call(move |nonces| use_one(nonces, &uses, id, now)) {
+        // The first to set this decides: the thread, that the order runs, or this, when its time is up, that it does not.
+        let is_decided = Arc::new(AtomicBool::new(false));
+        let by_thread = is_decided.clone();
+        let used = worker.call(move |nonces| {
+            let key = use_one(nonces, &uses, id, now)?;
+            if by_thread.swap(true, Ordering::AcqRel)
+                && let Err(error) = nonces.take_back(key)
+            {
+                tracing::warn!(%error, job.id = %id, "a signature stays used, although nothing has run with it");
+            }
+            Ok::<_, UseError>(())
+        });
+        match used {
             Some(Ok(())) => Ok(()),
             Some(Err(UseError::Replayed(detail))) => Err(refused(Refusal::new(Reason::Replayed, detail))),
             Some(Err(UseError::Expired(detail))) => Err(refused(Refusal::new(Reason::Expired, detail))),
             Some(Err(UseError::Io(error))) => Err(unkept(&error.to_string())),
-            // It may still be written, and is then used: the refusal stands either way.
+            None if is_decided.swap(true, Ordering::AcqRel) => Ok(()),
+            // The thread takes back what it may still write.
             None => Err(unkept("the disk of its state directory hangs")),
         }
     }
 }
 
-/// Uses the first way that is left, or says why the last one is not.
-fn use_one(nonces: &mut Nonces, uses: &[Use], id: Uuid, now: Timestamp) -> Result<(), UseError> {
+/// Uses the first way that is left and returns its key, or says why the last one is not.
+fn use_one<'a>(nonces: &mut Nonces, uses: &'a [Use], id: Uuid, now: Timestamp) -> Result<&'a str, UseError> {
     let mut outcome = Err(UseError::Expired("the signed payload cannot be used now".to_owned()));
     for Use { key, not_before, expires_at } in uses {
-        outcome = nonces.use_once(key, *not_before, *expires_at, id, now);
+        outcome = nonces.use_once(key, *not_before, *expires_at, id, now).map(|()| key.as_str());
         // Another way does not help against a disk that fails.
-        if matches!(outcome, Ok(()) | Err(UseError::Io(_))) {
+        if matches!(outcome, Ok(_) | Err(UseError::Io(_))) {
             break;
         }
     }
@@ -150,3 +162,6 @@ fn refused(refusal: Refusal) -> RequestError {
     let error = RequestError::new("agent_refused", &refusal.detail);
     RequestError { reason: Some(refusal.reason.name().to_owned()), ..error }
 }
+
+#[cfg(test)]
+mod tests;

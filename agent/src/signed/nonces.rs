@@ -5,16 +5,20 @@
 //!
 //! No clock decides alone whether something is a replay. When nonces are forgotten because they have expired, the latest of
 //! their times stays in the header, and whatever expires until then is refused, also after the clock was set back. When the
-//! file is lost or damaged, a new one begins with the present time, and whatever was valid before then is refused.
+//! file is lost or damaged, a new one begins with the agent's start, and whatever was valid before then is refused. It is
+//! written together with its first nonce.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
+
+use crate::state::StateDir;
 
 /// The file within the state directory, and its next version while it is written.
 const FILE: &str = "signed-nonces";
@@ -48,18 +52,43 @@ pub enum RecordError {
     Io { path: PathBuf, source: io::Error },
 }
 
+/// When the agent started.
+#[derive(Debug, Clone, Copy)]
+pub struct Start {
+    at: Timestamp,
+    instant: Instant,
+}
+
+impl Start {
+    pub fn now() -> Self {
+        Self { at: Timestamp::now(), instant: Instant::now() }
+    }
+
+    /// The time of the start by a clock that shows `now`: at the start it may have been behind.
+    fn by(self, now: Timestamp) -> Timestamp {
+        let elapsed = i64::try_from(self.instant.elapsed().as_millis()).unwrap_or(i64::MAX);
+        self.at.max(now.plus_millis(-elapsed))
+    }
+}
+
 /// All nonces.
 #[derive(Debug)]
 pub struct Nonces {
     directory: PathBuf,
-    started_at: Timestamp,
+    start: Start,
     /// None until the file could be read, and after a write failed.
     loaded: Option<Loaded>,
+    /// Claimed before each use, and held while the directory is used. None for a directory of a test.
+    state: Option<StateDir>,
+    /// The disk of a test, which takes until the test says that the next line is written.
+    #[cfg(test)]
+    pub slow_disk: Option<std::sync::mpsc::Receiver<()>>,
 }
 
 #[derive(Debug)]
 struct Loaded {
-    file: File,
+    /// None of a new record, until it has its first nonce.
+    file: Option<File>,
     record: Record,
     stale: usize,
 }
@@ -86,9 +115,21 @@ struct Used {
 }
 
 impl Nonces {
-    /// Does not read the file yet.
-    pub fn new(directory: PathBuf, started_at: Timestamp) -> Self {
-        Self { directory, started_at, loaded: None }
+    /// Claims the directory, and does not read the file yet. Where the directory cannot be used, each use tries again.
+    pub fn claiming(state: StateDir, start: Start) -> Self {
+        _ = state.claim();
+        Self::new(state.path().to_owned(), Some(state), start)
+    }
+
+    fn new(directory: PathBuf, state: Option<StateDir>, start: Start) -> Self {
+        Self {
+            directory,
+            start,
+            loaded: None,
+            state,
+            #[cfg(test)]
+            slow_disk: None,
+        }
     }
 
     /// Records a nonce, or says why it cannot be used. It is on the disk when this returns.
@@ -100,14 +141,18 @@ impl Nonces {
         id: Uuid,
         now: Timestamp,
     ) -> Result<(), UseError> {
+        if let Some(state) = &self.state {
+            state.claim().map_err(io::Error::other)?;
+        }
         // Taken out, so that after a failure it is read again: what is on the disk is then uncertain.
         let mut loaded = match self.loaded.take() {
             Some(loaded) => loaded,
-            None => Loaded::open(&self.directory, self.started_at)?,
+            None => Loaded::open(&self.directory, self.start.by(now))?,
         };
         let outcome = loaded.record.expect_new(nonce, not_before, expires_at);
         if outcome.is_err() {
-            self.loaded = Some(loaded);
+            // A refused order begins no record: the clock may be behind now, and right when the next order comes.
+            self.loaded = loaded.file.is_some().then_some(loaded);
             return outcome;
         }
         if loaded.record.used.len() >= MAX_NONCES || loaded.stale + loaded.record.expired(now) > MAX_STALE {
@@ -116,36 +161,56 @@ impl Nonces {
         if loaded.record.used.len() >= MAX_NONCES {
             return Err(io::Error::other("too many signatures are still valid").into());
         }
-        loaded.append(nonce, Used { id, expires_at })?;
+        loaded.append(&self.directory, nonce, Used { id, expires_at })?;
+        self.loaded = Some(loaded);
+        #[cfg(test)]
+        if let Some(written) = self.slow_disk.take() {
+            _ = written.recv();
+        }
+        Ok(())
+    }
+
+    /// Makes a nonce usable again with which nothing has run. After an error it counts as used if it is still on the disk.
+    pub fn take_back(&mut self, nonce: &str) -> io::Result<()> {
+        let Some(mut loaded) = self.loaded.take() else { return Ok(()) };
+        loaded.record.used.remove(nonce);
+        loaded.file = Some(write(&self.directory, &loaded.record)?);
         self.loaded = Some(loaded);
         Ok(())
     }
 }
 
 impl Loaded {
-    fn open(directory: &Path, now: Timestamp) -> io::Result<Self> {
+    fn open(directory: &Path, started_at: Timestamp) -> io::Result<Self> {
         let path = directory.join(FILE);
-        let found = match read(&path) {
-            Ok(found) => found,
-            Err(RecordError::Missing(_)) => Found { record: Record::since(now), is_whole: false },
+        let (record, file) = match read(&path) {
+            Ok(Found { record, is_whole: true }) => (record, Some(append_to(&path)?)),
+            Ok(Found { record, is_whole: false }) => {
+                let file = write(directory, &record)?;
+                (record, Some(file))
+            }
+            Err(RecordError::Missing(_)) => (Record::since(started_at), None),
             Err(RecordError::Damaged(path)) => {
                 tracing::error!(
                     path = %path.display(),
                     "the record of signed commands is damaged: what was signed until now is refused from now on"
                 );
-                Found { record: Record::since(now), is_whole: false }
+                (Record::since(started_at), None)
             }
             Err(RecordError::Io { source, .. }) => return Err(source),
         };
-        let Found { record, is_whole } = found;
-        let file = if is_whole { append_to(&path)? } else { write(directory, &record)? };
         Ok(Self { file, record, stale: 0 })
     }
 
-    fn append(&mut self, nonce: &str, used: Used) -> io::Result<()> {
-        self.file.write_all(line_of(nonce, used).as_bytes())?;
-        self.file.sync_data()?;
+    fn append(&mut self, directory: &Path, nonce: &str, used: Used) -> io::Result<()> {
         self.record.used.insert(nonce.to_owned(), used);
+        match &mut self.file {
+            Some(file) => {
+                file.write_all(line_of(nonce, used).as_bytes())?;
+                file.sync_data()?;
+            }
+            None => self.file = Some(write(directory, &self.record)?),
+        }
         Ok(())
     }
 
@@ -160,7 +225,7 @@ impl Loaded {
             }
             is_valid
         });
-        let file = write(directory, &record)?;
+        let file = Some(write(directory, &record)?);
         Ok(Self { file, record, stale: 0 })
     }
 }
@@ -171,8 +236,8 @@ impl Record {
         read(&directory.join(FILE)).map(|found| found.record)
     }
 
-    fn since(now: Timestamp) -> Self {
-        let header = Header { kept_since: now, forgotten_until: Timestamp::from_millis(0) };
+    fn since(kept_since: Timestamp) -> Self {
+        let header = Header { kept_since, forgotten_until: Timestamp::from_millis(0) };
         Self { header, used: HashMap::new() }
     }
 
@@ -295,119 +360,5 @@ fn append_to(path: &Path) -> io::Result<File> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NONCE: &str = "0123456789abcdef0123456789abcdef";
-    const ID: Uuid = Uuid::from_u128(1);
-
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_millis(1_000_000_000_000 + seconds * 1_000)
-    }
-
-    fn open(directory: &Path, now: i64) -> Nonces {
-        Nonces::new(directory.to_owned(), at(now))
-    }
-
-    fn used(nonces: &mut Nonces, nonce: &str, not_before: i64, expires_at: i64, now: i64) -> &'static str {
-        match nonces.use_once(nonce, at(not_before), at(expires_at), ID, at(now)) {
-            Ok(()) => "used",
-            Err(UseError::Replayed(_)) => "replayed",
-            Err(UseError::Expired(_)) => "expired",
-            Err(UseError::Io(_)) => "failed",
-        }
-    }
-
-    #[test]
-    fn a_nonce_is_used_once_across_restarts() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut nonces = open(directory.path(), 0);
-
-        assert_eq!(used(&mut nonces, NONCE, 1, 100, 2), "used");
-        assert_eq!(used(&mut nonces, NONCE, 1, 100, 3), "replayed");
-        for restart in 0..5 {
-            let mut again = open(directory.path(), 10 + restart);
-            assert_eq!(used(&mut again, NONCE, 1, 100, 10 + restart), "replayed");
-            assert_eq!(used(&mut again, &format!("{NONCE}{restart}"), 1, 100, 10 + restart), "used");
-        }
-    }
-
-    #[test]
-    fn a_forgotten_nonce_is_not_usable_when_the_clock_goes_back() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut nonces = open(directory.path(), 0);
-        for number in 0..=MAX_STALE {
-            assert_eq!(used(&mut nonces, &format!("{NONCE}{number}"), 1, 100, 2), "used");
-        }
-
-        // The clock jumps a day, everything is forgotten, and the clock goes back.
-        assert_eq!(used(&mut nonces, "later-later-later-later", 86_400, 86_500, 86_450), "used");
-        assert_eq!(nonces.loaded.as_ref().unwrap().record.used.len(), 1);
-        let mut again = open(directory.path(), 2);
-
-        for nonces in [&mut nonces, &mut again] {
-            assert_eq!(used(nonces, &format!("{NONCE}7"), 1, 100, 2), "expired");
-            assert_eq!(used(nonces, "later-later-later-later", 86_400, 86_500, 86_450), "replayed");
-        }
-    }
-
-    #[test]
-    fn a_lost_or_damaged_file_makes_everything_older_unusable() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join(FILE);
-        assert_eq!(used(&mut open(directory.path(), 0), NONCE, 1, 100, 2), "used");
-        let whole = fs::read(&path).unwrap();
-        let head = whole.iter().position(|byte| *byte == b'\n').unwrap();
-
-        for bit in 0..head * 8 {
-            let mut damaged = whole.clone();
-            damaged[bit / 8] ^= 1 << (bit % 8);
-            fs::write(&path, damaged).unwrap();
-            assert_eq!(used(&mut open(directory.path(), 50), NONCE, 1, 100, 51), "expired", "bit {bit}");
-        }
-        // So is the last line, if all of it is there.
-        for bit in head * 8 + 8..(whole.len() - 1) * 8 {
-            let mut damaged = whole.clone();
-            damaged[bit / 8] ^= 1 << (bit % 8);
-            fs::write(&path, damaged).unwrap();
-            assert_eq!(used(&mut open(directory.path(), 50), NONCE, 1, 100, 51), "expired", "bit {bit}");
-        }
-        fs::remove_file(&path).unwrap();
-        assert_eq!(used(&mut open(directory.path(), 50), NONCE, 1, 100, 51), "expired");
-        assert_eq!(used(&mut open(directory.path(), 50), "another-another-another", 50, 100, 51), "used");
-    }
-
-    #[test]
-    fn a_truncated_last_line_counts_as_not_written_and_all_others_stay() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join(FILE);
-        let mut nonces = open(directory.path(), 0);
-        assert_eq!(used(&mut nonces, NONCE, 1, 100, 2), "used");
-        let first = fs::read(&path).unwrap().len();
-        let second = "fedcba9876543210fedcba9876543210";
-        assert_eq!(used(&mut nonces, second, 1, 100, 2), "used");
-        let whole = fs::read(&path).unwrap();
-
-        for length in first..whole.len() {
-            fs::write(&path, &whole[..length]).unwrap();
-            let mut again = open(directory.path(), 3);
-            assert_eq!(used(&mut again, NONCE, 1, 100, 3), "replayed", "cut at {length}");
-            assert_eq!(used(&mut again, second, 1, 100, 3), "used", "cut at {length}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_written_is_refused_and_works_again_later() {
-        let directory = tempfile::tempdir().unwrap();
-        let missing = directory.path().join("missing");
-        let mut nonces = open(&missing, 0);
-
-        assert_eq!(used(&mut nonces, NONCE, 1, 100, 2), "failed");
-        fs::create_dir(&missing).unwrap();
-        assert_eq!(used(&mut nonces, NONCE, 1, 100, 2), "used");
-        nonces.loaded.as_mut().unwrap().file = File::open(missing.join(FILE)).unwrap();
-        assert_eq!(used(&mut nonces, "another-another-another", 1, 100, 2), "failed");
-        assert_eq!(used(&mut nonces, "another-another-another", 1, 100, 2), "used");
-        assert_eq!(used(&mut nonces, NONCE, 1, 100, 2), "replayed");
-    }
-}
+#[path = "nonces_tests.rs"]
+mod tests;

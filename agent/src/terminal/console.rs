@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use signalbox_protocol::agent::{AgentMessage, RequestError, TerminalOutput, TerminalSize};
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::login::Login;
 use super::pty::Pty;
@@ -183,14 +183,15 @@ async fn hang_up(shell: Group, foreground: Option<Pid>, proc: PathBuf, place: Op
     let session = shell.id();
     let mut groups: Vec<Pid> = foreground.into_iter().collect();
     groups.push(session);
-    let end = tokio::time::Instant::now() + GRACE;
+    let end = Instant::now() + GRACE;
     for group in groups {
-        while is_alive(&proc, group, Some(session)).await {
-            if tokio::time::Instant::now() >= end {
+        // What cannot be seen: only the session's number is surely nobody else's.
+        while is_alive(&proc, group, Some(session)).await.unwrap_or(group == session) {
+            if Instant::now() >= end {
                 let _ = kill_process_group(group, Signal::KILL);
                 break;
             }
-            tokio::time::sleep(GRACE / 20).await;
+            sleep(GRACE / 20).await;
         }
     }
     drop(shell);

@@ -1,9 +1,14 @@
 //! What the service may request, and what the agent refuses.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use futures_util::SinkExt;
 use serde_json::json;
-use signalbox_agent::Exit;
+use signalbox_agent::policy::{Policy, Switch};
+use signalbox_agent::{Config, Exit, Interval, Timing};
 use signalbox_protocol::agent::{Execute, LogsStart, Request, RequestError, Response, ServiceMessage};
+use tempfile::TempDir;
 use tokio_tungstenite::tungstenite::Message;
 use uuid::Uuid;
 
@@ -107,5 +112,43 @@ async fn unknown_types_and_garbage_are_ignored() {
     peer.send(&request(1, "agent.info")).await;
 
     assert!(peer.response().await.ok);
+    assert_eq!(agent.stop().await, Exit::Stopped);
+}
+
+#[tokio::test]
+async fn large_answers_on_a_slow_line_and_the_samples_after_them_leave_room_for_further_answers() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("app.log");
+    std::fs::write(&path, format!("{}\n", "x".repeat(60_000)).repeat(50)).unwrap();
+    let service = Service::start().await;
+    let config = config(&service.url());
+    let policy = Policy { logs: Switch::On, log_paths: vec![dir.path().into()], ..Policy::default() };
+    let timing = Timing { silence: Duration::from_secs(600), ..config.timing };
+    let interval = Interval::of(Duration::from_millis(5));
+    let mut agent = Agent::start(Config { policy, timing, interval, ..config });
+    let mut peer = service.accept_authenticated().await;
+
+    // More than the sockets store, so that the agent's writer waits.
+    for number in 0..8 {
+        let search = Request {
+            request_id: Uuid::from_u128(number),
+            method: "logs.query".into(),
+            params: json!({"source": "file", "path": path}),
+            timeout_ms: None,
+            by: None,
+        };
+        peer.send(&ServiceMessage::Request(search)).await;
+    }
+    agent.has_taken(agent.taken() + 200).await;
+    peer.send(&request(8, "agent.info")).await;
+    agent.has_taken(agent.taken() + 100).await;
+    let mut answered = BTreeSet::new();
+    while answered.len() < 9 {
+        let response = peer.response().await;
+        assert!(response.ok, "{:?}", response.error);
+        answered.insert(response.request_id);
+    }
+
+    assert_eq!(answered, (0..9).map(Uuid::from_u128).collect());
     assert_eq!(agent.stop().await, Exit::Stopped);
 }

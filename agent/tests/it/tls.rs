@@ -10,7 +10,7 @@ use signalbox_agent::{Config, Exit};
 use tempfile::TempDir;
 use tokio_rustls::TlsAcceptor;
 
-use crate::agent::{Agent, KEY, config};
+use crate::agent::{Agent, KEY, PATIENCE, config};
 use crate::service::{Peer, Service, accepted};
 
 pub struct Authority {
@@ -103,6 +103,28 @@ async fn an_unknown_authority_never_sees_the_key() {
 
     let reason = refused.err().unwrap().to_string();
     assert!(reason.contains("UnknownCA"), "{reason}");
+    assert_eq!(agent.stop().await, Exit::Stopped);
+}
+
+#[tokio::test]
+async fn an_authority_that_replaces_another_is_trusted_without_a_restart() {
+    let (service, old, new) = (Service::start().await, Authority::new(), Authority::new());
+    let agent = agent(&service, &old);
+    let refused = new.acceptor("localhost").accept(service.accept_tcp().await).await;
+
+    std::fs::copy(new.file(), old.file()).unwrap();
+    let connected = tokio::time::timeout(PATIENCE, async {
+        loop {
+            // An attempt that began with the old one is refused.
+            if let Ok(stream) = new.acceptor("localhost").accept(service.accept_tcp().await).await {
+                return stream;
+            }
+        }
+    });
+    let mut peer = Peer::upgrade(connected.await.unwrap()).await;
+
+    assert!(refused.is_err());
+    assert_eq!(peer.auth().await.api_key, KEY);
     assert_eq!(agent.stop().await, Exit::Stopped);
 }
 

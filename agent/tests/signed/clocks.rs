@@ -3,6 +3,7 @@
 use rustix::process::Signal;
 use serde_json::json;
 use signalbox_protocol::Timestamp;
+use signalbox_protocol::signed::Signed;
 
 use crate::clock::TestClock;
 use crate::host::{Host, Outcome, refusal};
@@ -26,16 +27,24 @@ impl Host {
         self.clock.as_ref().unwrap().set_ms(minutes * MINUTE);
         self.run().await;
     }
+
+    /// Signs an order that holds between these minutes from now.
+    fn signed_for(&self, minutes: [i64; 2]) -> Signed {
+        let [from, until] = minutes.map(|minutes| json!(Timestamp::now().plus_millis(minutes * MINUTE)));
+        self.sign(&self.payload(&[("not_before", from), ("expires_at", until)]), &["ada"])
+    }
 }
 
 #[tokio::test]
 async fn an_order_runs_once_and_in_its_time_whatever_the_clock_shows() {
     let mut host = Host::stopped("commands = \"signed\"\n").await;
     host.clock = Some(TestClock::new());
-    // Before what is signed holds: otherwise the agent could not know whether it has run.
     host.run_with_clock(-60).await;
-    let [from, until] = [-20, 20].map(|minutes| json!(Timestamp::now().plus_millis(minutes * MINUTE)));
-    let signed = host.sign(&host.payload(&[("not_before", from), ("expires_at", until)]), &["ada"]);
+    // The record begins before the other one holds: otherwise the agent could not know whether that has run.
+    let first = host.signed_for([-60, -55]);
+    let order = host.order(Some(first));
+    assert_eq!(host.ask(order).await, Outcome::Ran);
+    let signed = host.signed_for([-20, 20]);
 
     // Not yet, or no longer: that uses nothing up.
     for minutes in [-50, -40, 40, 60, YEAR] {
@@ -43,7 +52,7 @@ async fn an_order_runs_once_and_in_its_time_whatever_the_clock_shows() {
         let order = host.order(Some(signed.clone()));
         assert_eq!(host.ask(order).await, refusal("expired"), "{minutes} min");
     }
-    assert_eq!(host.runs(), 0);
+    assert_eq!(host.runs(), 1);
     host.set_clock(0).await;
     let order = host.order(Some(signed.clone()));
     assert_eq!(host.ask(order).await, Outcome::Ran);
@@ -59,6 +68,29 @@ async fn an_order_runs_once_and_in_its_time_whatever_the_clock_shows() {
         host.stop(if round % 2 == 0 { Signal::KILL } else { Signal::TERM }).await;
         host.run_with_clock(at_start).await;
     }
+    assert_eq!(host.runs(), 2);
+    host.expect_tries(52);
+}
+
+#[tokio::test]
+async fn a_clock_that_was_behind_when_an_agent_without_its_record_started_makes_nothing_usable_twice() {
+    let mut host = Host::start().await;
+    let signed = host.sign(&host.payload(&[]), &["ada"]);
+    let order = host.order(Some(signed.clone()));
+    assert_eq!(host.ask(order).await, Outcome::Ran);
+
+    host.stop(Signal::KILL).await;
+    std::fs::remove_file(host.path("state/signed-nonces")).unwrap();
+    host.clock = Some(TestClock::new());
+    host.run_with_clock(-60).await;
+    // It is in its time by that clock, and is refused: a new record must not begin with it.
+    let early = host.signed_for([-90, -30]);
+    let order = host.order(Some(early));
+    assert_eq!(host.ask(order).await, refusal("expired"));
+    host.set_clock(0).await;
+    let order = host.order(Some(signed));
+
+    assert_eq!(host.ask(order).await, refusal("expired"));
     assert_eq!(host.runs(), 1);
-    host.expect_tries(51);
+    host.expect_tries(3);
 }

@@ -1,4 +1,4 @@
-//! A bad line between a machine and its service: it damages or truncates what it carries.
+//! A bad line between a machine and its service: it damages or truncates what it carries, or leads to two services.
 
 use std::net::SocketAddr;
 
@@ -31,6 +31,23 @@ impl BadLine {
             loop {
                 let (client, _) = listener.accept().await.unwrap();
                 lines.spawn(pass(client, service, suffers.clone(), fault));
+            }
+        });
+        Self { address, task }
+    }
+
+    /// To two services in turn, as behind a load balancer.
+    pub async fn in_turn(services: [SocketAddr; 2]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let task = tokio::spawn(async move {
+            let mut lines = JoinSet::new();
+            for service in services.into_iter().cycle() {
+                let (mut client, _) = listener.accept().await.unwrap();
+                lines.spawn(async move {
+                    let mut server = TcpStream::connect(service).await.unwrap();
+                    tokio::io::copy_bidirectional(&mut client, &mut server).await
+                });
             }
         });
         Self { address, task }

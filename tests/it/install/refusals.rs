@@ -85,6 +85,18 @@ async fn a_download_that_was_damaged_or_cut_changes_nothing() {
 }
 
 #[actix_web::test]
+async fn two_instances_with_different_agents_are_no_damage() {
+    let (shop, other) = (Shop::open().await, Shop::empty().await);
+    other.stock(&own_program(), "#!/bin/sh\n# A newer one.\nexit 0\n");
+    let line = BadLine::in_turn([shop.service.address, other.service.address]).await;
+    let machine = Machine::new();
+
+    machine.installed(&line.url(), &["--url", &line.url(), "--key", KEY]).await;
+
+    assert!(machine.path(AGENT).exists());
+}
+
+#[actix_web::test]
 async fn a_checksum_that_was_cut_installs_nothing() {
     let shop = Shop::open().await;
     let machine = Machine::new();

@@ -38,12 +38,14 @@ impl Real {
         fs::create_dir(&state).unwrap();
         fs::set_permissions(&state, Permissions::from_mode(0o777)).unwrap();
         let mut real = Self { site, signers, clock: TestClock::new(), files, agent: None };
-        // Before what is due now: the agent's record begins when it first looks up what has run, and refuses what may have run
-        // before then.
+        // Before what is due now: the agent's record begins with its start if something runs then, and what may have run before then
+        // is refused.
         real.clock.set_ms(-10 * MINUTE);
         real.launch().await;
-        let first = real.run(&real.signed("ada", &json!({ "cron": "* * * * *", "time_zone": "UTC" }), DAY)).await;
-        assert!(text_of(&first["detail"]).contains("knows only since"), "{first}");
+        let now = Timestamp::now();
+        let fields = json!({ "not_before": now.plus_millis(-10 * MINUTE), "expires_at": now.plus_millis(MINUTE) });
+        let first = real.signers.signed(&["ada"], &real.signers.payload("echo done", 0, &fields));
+        real.expect(&first, "output", "done\n").await;
         real.restart_at(Timestamp::now()).await;
         real
     }

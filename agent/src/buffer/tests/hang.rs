@@ -1,6 +1,7 @@
 //! A disk that does not respond.
 
 use super::*;
+use crate::buffer::fixture::HangingFile;
 
 /// A disk that hangs: a thread that opens the next file waits until the test reads from it.
 struct Hang(PathBuf);
@@ -73,9 +74,26 @@ fn samples_on_a_disk_that_hangs_are_neither_skipped_nor_lost() {
     let after_it = contents(&mut buffer, unreadable);
     hang.end(&mut buffer);
 
-    assert_eq!((unreadable, before_it), (START + 8, None));
+    assert_eq!((unreadable, before_it), (START + 8, Err(Away)));
     assert_eq!(after_it, (9..23).collect::<Vec<_>>());
     assert_eq!(unacked(&mut buffer), (0..23).collect::<Vec<_>>());
+}
+
+#[test]
+fn samples_that_are_read_too_late_are_read_again() {
+    let dir = state_dir();
+    let mut buffer = open(dir.path(), small());
+    append(&mut buffer, 0..5);
+    let hang = HangingFile::oldest(dir.path());
+
+    let too_late = buffer.batch(START, u64::MAX);
+    hang.release();
+    while !buffer.welcome_back() {
+        std::thread::yield_now();
+    }
+
+    assert_eq!(too_late, Err(Away));
+    assert_eq!(unacked(&mut buffer), (0..5).collect::<Vec<_>>());
 }
 
 /// A buffer in a directory with samples 0 to 4, whose disk hangs at the start until the test sends something.
@@ -112,7 +130,7 @@ fn a_disk_that_hangs_at_the_start_delays_nothing_and_its_samples_are_sent_later(
     append(&mut buffer, 9..10);
 
     assert!(waited < Duration::from_secs(20), "{waited:?}");
-    assert_eq!((unreadable, older), (now - 1, None));
+    assert_eq!((unreadable, older), (now - 1, Err(Away)));
     assert_eq!(live, [5, 6, 7]);
     assert_eq!((epoch, all), (0, (0..9).collect()));
     assert_eq!(unacked(&mut buffer), [9]);

@@ -40,7 +40,7 @@ fn with_values(number: i64, values: &[(u16, f64)]) -> Vec<u8> {
 
 /// All unacknowledged samples, as a service reads them.
 fn samples(buffer: &mut Buffer) -> Vec<Sample> {
-    let Some(batch) = buffer.batch(buffer.acked(), u64::MAX) else { return Vec::new() };
+    let Some(batch) = buffer.batch(buffer.acked(), u64::MAX).unwrap() else { return Vec::new() };
     let message = metrics_message(1, batch.count, &batch.samples, Timestamp::from_millis(0));
     let Ok(Decoded::Known(AgentMessage::Metrics(metrics))) = Encoding::MessagePack.decode(&message) else {
         panic!("the samples are not those of a message")
@@ -216,7 +216,7 @@ fn a_file_of_an_earlier_agent_is_sent_unchanged() {
     let dir = directory_of(&kept);
 
     let mut buffer = open(dir.path(), BufferLimits::default());
-    let batch = buffer.batch(buffer.acked(), u64::MAX).unwrap();
+    let batch = buffer.batch(buffer.acked(), u64::MAX).unwrap().unwrap();
     let message = metrics_message(1, batch.count, &batch.samples, Timestamp::from_millis(0));
 
     let Ok(Decoded::Known(AgentMessage::Metrics(metrics))) = Encoding::MessagePack.decode(&message) else {
