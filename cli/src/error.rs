@@ -92,6 +92,18 @@ impl Failure {
         }
     }
 
+    /// The same failure, with more to know about it.
+    pub fn and(self, more: &str) -> Self {
+        let with = |text: &str| format!("{text}; {more}");
+        match self {
+            Self::Usage(text) => Self::Usage(with(&text)),
+            Self::Failed(text) => Self::Failed(with(&text)),
+            Self::Refused(refusal) => Self::Refused(Refusal { detail: with(&refusal.detail), ..refusal }),
+            Self::Unreachable(text) => Self::Unreachable(with(&text)),
+            Self::Remote(_) | Self::NoReader => self,
+        }
+    }
+
     /// What to print before the program ends; nothing where everything was said.
     pub fn line(&self) -> Option<String> {
         match self {

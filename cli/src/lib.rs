@@ -5,7 +5,7 @@
 //! service of which somebody has an account or a token.
 //!
 //! Everything that the service sends may come from a managed server, and so from anyone who controls it: what goes to a terminal passes
-//! [`output::text::clean`] first, except the output of commands and shells.
+//! [`output::text::clean`] first, or [`output::text::escaped`] as JSON, except the output of commands and shells.
 
 pub mod api;
 pub mod cli;

@@ -26,6 +26,7 @@ const PURE: &[&str] = &[
     "src/clock/verdict",
     "cli/src/commands/exec/grouped",
     "cli/src/commands/logs/merge",
+    "cli/src/commands/logs/recent",
     "cli/src/commands/shell/escape",
     "cli/src/commands/top/keys",
     "cli/src/commands/top/model",

@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::context::{Store, Target, Token};
 use crate::error::Failure;
 use http::ANSWER_TIMEOUT;
+use renewal::Unwritten;
 
 /// Entries of a page of a list, the most that the service gives.
 const PAGE: usize = 500;
@@ -29,6 +30,8 @@ pub struct Api {
     target: Target,
     /// Changes when the login is renewed.
     bearer: Mutex<Token>,
+    /// Held while the login is renewed; the renewed one, if it could not be written.
+    renewing: tokio::sync::Mutex<Option<Unwritten>>,
     store: Store,
 }
 
@@ -39,7 +42,7 @@ impl Api {
     pub fn new(target: Target, store: Store) -> Result<Self, Failure> {
         let http = http::client(&target.context.url, target.context.ca_file.as_deref())?;
         let bearer = Mutex::new(target.context.credential.bearer().clone());
-        Ok(Self { http, target, bearer, store })
+        Ok(Self { http, target, bearer, renewing: tokio::sync::Mutex::default(), store })
     }
 
     /// The address of the service, for people.

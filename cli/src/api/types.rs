@@ -149,7 +149,7 @@ pub struct Acted {
     pub state: String,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct LogLine {
     pub timestamp: Option<Timestamp>,
     pub stream: Option<String>,

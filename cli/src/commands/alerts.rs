@@ -1,16 +1,17 @@
 //! Alerts: what is wrong now, and what becomes wrong.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
+use signalbox_protocol::alert::Alert as AlertView;
 use signalbox_protocol::frontend::FeedMessage;
 use uuid::Uuid;
 
 use super::Call;
 use crate::api::backoff::Backoff;
-use crate::api::socket::Socket;
+use crate::api::socket::{End, Socket};
 use crate::api::types::{Alert, Server};
 use crate::api::{Api, parsed, text_of};
 use crate::error::Failure;
@@ -221,33 +222,108 @@ impl Shown {
         }
         true
     }
+
+    /// Those that were not resolved, oldest first.
+    fn unresolved(&self) -> BTreeSet<Uuid> {
+        self.statuses.iter().filter(|(_, status)| *status != "resolved").map(|(id, _)| *id).collect()
+    }
+
+    /// One that was not resolved is out of sight.
+    fn forget(&mut self, id: Uuid) {
+        self.statuses.remove(&id);
+    }
 }
+
+/// Alerts that are asked for one by one. If more may have ended, the list of those that have not takes fewer requests.
+const FEW: usize = 10;
 
 /// Until somebody ends it: a lost connection is opened again.
 async fn watch(call: &Call) -> Result<(), Failure> {
     call.out.expect_no_csv()?;
-    let mut names = Names::new(&call.api);
-    let mut shown = Shown::default();
-    let mut backoff = Backoff::default();
+    let mut watch = Watch {
+        call,
+        names: Names::new(&call.api),
+        shown: Shown::default(),
+        unsure: BTreeSet::new(),
+        backoff: Backoff::default(),
+    };
     let mut socket = Socket::open(&call.api, "/ws/alerts", &[]).await?;
     loop {
-        match socket.next().await {
-            Ok(FeedMessage::Alert(alert)) => {
-                backoff.reset();
-                if !shown.is_news(alert.id, &alert.status) {
-                    continue;
+        match watch.follow(&mut socket).await {
+            Err(failure) if failure.is_passing() => output::complain(&format!("{failure}; reconnecting")),
+            outcome => return outcome,
+        }
+        socket = reopened(call, &mut watch.backoff).await?;
+    }
+}
+
+/// What is known of the alerts.
+struct Watch<'a> {
+    call: &'a Call,
+    names: Names,
+    shown: Shown,
+    /// Those that were not resolved before the service began to send all that are not, and that it has not sent since.
+    unsure: BTreeSet<Uuid>,
+    backoff: Backoff,
+}
+
+impl Watch<'_> {
+    /// Until the connection ends.
+    async fn follow(&mut self, socket: &mut Socket) -> Result<(), Failure> {
+        self.begin(socket).await?;
+        loop {
+            match socket.next().await? {
+                FeedMessage::Alert(alert) => {
+                    self.backoff.reset();
+                    self.unsure.remove(&alert.id);
+                    self.show(&alert).await?;
                 }
-                print(&call.out, &alert, &mut names).await?;
-            }
-            Ok(FeedMessage::Dropped { count }) => output::complain(&format!("{count} messages are missing here")),
-            Ok(_) => {}
-            Err(end) => {
-                let failure = Failure::from(end);
-                let Failure::Unreachable(reason) = failure else { return Err(failure) };
-                output::complain(&format!("{reason}; reconnecting"));
-                socket = reopened(call, &mut backoff).await?;
+                FeedMessage::Alerts {} => self.begin(socket).await?,
+                FeedMessage::Pong => self.show_ended().await?,
+                FeedMessage::Dropped { count } => output::complain(&format!("{count} messages are missing here")),
+                _ => {}
             }
         }
+    }
+
+    /// The service sends all alerts that are not resolved. It answers the ping after them; an older one does not answer it.
+    async fn begin(&mut self, socket: &mut Socket) -> Result<(), End> {
+        self.unsure = self.shown.unresolved();
+        socket.send(&json!({"type": "ping"})).await
+    }
+
+    async fn show(&mut self, alert: &AlertView) -> Result<(), Failure> {
+        if self.shown.is_news(alert.id, &alert.status) {
+            print(&self.call.out, alert, &mut self.names).await?;
+        }
+        Ok(())
+    }
+
+    /// Those that did not come have ended while nobody was connected, unless there are too many for the service to send.
+    async fn show_ended(&mut self) -> Result<(), Failure> {
+        let mut unsure = std::mem::take(&mut self.unsure);
+        if unsure.len() > FEW {
+            // Where this fails, the next request fails, too, and says why.
+            for value in unresolved(&self.call.api, &[]).await.unwrap_or_default() {
+                let alert: AlertView = parsed(value)?;
+                if unsure.remove(&alert.id) {
+                    self.show(&alert).await?;
+                }
+            }
+        }
+        for id in unsure {
+            let answer = self.call.api.get(&format!("/alerts/{id}"), &[]).await;
+            match answer.and_then(parsed::<AlertView>) {
+                Ok(alert) => self.show(&alert).await?,
+                Err(Failure::Refused(refusal)) if refusal.status == 404 => self.shown.forget(id),
+                // After the next loss of the connection it is asked for again.
+                Err(failure) => {
+                    output::complain(&format!("some alerts may have ended in the meantime: {failure}"));
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -261,7 +337,7 @@ async fn reopened(call: &Call, backoff: &mut Backoff) -> Result<Socket, Failure>
     }
 }
 
-async fn print(out: &Out, alert: &signalbox_protocol::alert::Alert, names: &mut Names) -> Result<(), Failure> {
+async fn print(out: &Out, alert: &AlertView, names: &mut Names) -> Result<(), Failure> {
     if out.format == Format::Json {
         let value = serde_json::to_value(alert).map_err(|error| Failure::failed(error.to_string()))?;
         return out.json_line(&value);
@@ -288,6 +364,21 @@ mod tests {
         let news = statuses.map(|status| shown.is_news(id, status));
 
         assert_eq!(news, [true, false, true, true, false, true, true]);
+    }
+
+    #[test]
+    fn alerts_may_have_ended_unless_they_were_resolved_or_are_out_of_sight() {
+        let mut shown = Shown::default();
+        let [active, acknowledged, resolved, gone] = [1, 2, 3, 4].map(Uuid::from_u128);
+        for (id, status) in
+            [(active, "active"), (acknowledged, "acknowledged"), (resolved, "resolved"), (gone, "active")]
+        {
+            assert!(shown.is_news(id, status));
+        }
+
+        shown.forget(gone);
+
+        assert_eq!(shown.unresolved(), BTreeSet::from([active, acknowledged]));
     }
 
     #[test]

@@ -24,9 +24,14 @@ pub fn new_private(path: &Path) -> Result<NewSecret, Failure> {
 }
 
 impl NewSecret {
+    /// Removes the file if it fails: nobody can use a part of a secret, and a repetition needs the place.
     pub fn write(mut self, secret: &str) -> Result<(), Failure> {
         let written = writeln!(self.file, "{secret}").and_then(|()| self.file.sync_all());
-        written.map_err(|error| Failure::failed(format!("cannot write {}: {error}", self.path.display())))
+        written.map_err(|error| {
+            let failure = Failure::failed(format!("cannot write {}: {error}", self.path.display()));
+            self.give_up();
+            failure
+        })
     }
 
     /// Removes the file, for which there is no secret.

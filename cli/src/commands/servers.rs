@@ -10,10 +10,10 @@ use super::{Call, prompt};
 use crate::api::types::Server;
 use crate::api::{parsed, text_of};
 use crate::error::Failure;
-use crate::output::Format;
 use crate::output::table::{Cell, Table};
 use crate::output::text::{clean, shell_word};
 use crate::output::time::{ago, local};
+use crate::output::{self, Format};
 
 /// List, add, show and remove servers
 #[derive(Debug, Args)]
@@ -174,8 +174,7 @@ impl Add {
         let server: Server = parsed(added.clone())?;
         let mut sentence = format!("Added {} ({}).", clean(&server.name), server.id);
         if let (Some(key_file), Some(path)) = (key_file, &self.key_file) {
-            let key = call.api.post("/api-keys", &json!({"server_id": server.id, "name": server.name})).await?;
-            key_file.write(text_of(&key, "key"))?;
+            create_key(call, &server, key_file).await?;
             let (name, service) = (clean(&server.name), call.api.service());
             let file = shell_word(&path.display().to_string());
             sentence.push_str(&format!(
@@ -185,6 +184,25 @@ impl Add {
         }
         call.out.done(&sentence, &added)
     }
+}
+
+/// Creates a key for a server that was just added, and keeps it in a file.
+async fn create_key(call: &Call, server: &Server, file: NewSecret) -> Result<(), Failure> {
+    let kept = match call.api.post("/api-keys", &json!({"server_id": server.id, "name": server.name})).await {
+        Ok(key) => file.write(text_of(&key, "key")),
+        Err(failure) => {
+            file.give_up();
+            Err(failure)
+        }
+    };
+    if kept.is_err() {
+        let (name, id, service) = (clean(&server.name), server.id, call.api.service());
+        output::complain(&format!(
+            "the server {name} ({id}) was added, but no key for it could be kept: create one on its page, \
+             {service}/servers/{id}, or remove the server with `signalboxctl servers rm {id}` and add it again"
+        ));
+    }
+    kept
 }
 
 async fn remove(call: &Call, wanted: &str, is_sure: bool) -> Result<(), Failure> {

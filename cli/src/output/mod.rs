@@ -119,11 +119,16 @@ impl Out {
     /// An object of the API: whole for results, a line for what is live.
     pub fn json(&self, value: &Value) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(|error| Failure::failed(error.to_string()))?;
-        self.line(&text)
+        self.json_text(&text)
     }
 
     pub fn json_line(&self, value: &Value) -> Result<(), Failure> {
-        self.line(&value.to_string())
+        self.json_text(&value.to_string())
+    }
+
+    /// A program reads it as the service sent it.
+    fn json_text(&self, text: &str) -> Result<(), Failure> {
+        if self.is_terminal { self.line(&text::escaped(text)) } else { self.line(text) }
     }
 
     /// A list, in the format that the user chose.

@@ -23,6 +23,21 @@ pub fn plain(text: &str) -> String {
     clean(&kept)
 }
 
+/// JSON for a terminal: the same values, with escapes for what [`clean`] replaces. What is below a blank has them already, except for
+/// the line ends between values.
+pub fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character > '\u{1f}' && is_harmful(character) {
+            // None of these needs more than four digits.
+            text.push_str(&format!("\\u{:04x}", u32::from(character)));
+        } else {
+            text.push(character);
+        }
+    }
+    text
+}
+
 /// Text that somebody agrees to: [`clean`], and without characters that a terminal shows as a blank or not at all.
 pub fn visible(text: &str) -> String {
     clean(text).chars().map(|character| if is_unseen(character) { '\u{fffd}' } else { character }).collect()
@@ -134,6 +149,8 @@ fn short(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -152,6 +169,20 @@ mod tests {
         }
         assert_eq!(visible("a\x1b[2J\u{202e}"), "a�[2J�");
         assert_eq!(visible("Größe e\u{301} 日本 \t|"), "Größe e\u{301} 日本 \t|");
+    }
+
+    #[test]
+    fn json_for_a_terminal_has_the_same_values_without_characters_that_it_obeys() {
+        let value = json!({"a\u{9b}": ["\u{7f}b\u{202e}\u{2066}\x1b\t", "Größe 日本"], "c": {}});
+
+        for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
+            let shown = escaped(&text);
+
+            assert!(shown.lines().all(|line| clean(line) == line), "{shown:?}");
+            assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value);
+            assert_eq!(shown.lines().count(), text.lines().count());
+            assert!(shown.contains("Größe 日本"), "{shown:?}");
+        }
     }
 
     #[test]

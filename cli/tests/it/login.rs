@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 use aws_lc_rs::hmac;
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 
+use crate::relay::Relay;
 use crate::support::{PASSWORD, Running, Site, eventually};
 use crate::terminal::Terminal;
 
@@ -107,6 +109,43 @@ async fn processes_that_meet_an_expired_token_renew_it_once() {
     // The service ends a login whose spent token is used: it has not.
     site.run_plain(&["servers"]).await.done();
     assert_eq!(contexts(&site), after);
+}
+
+#[tokio::test]
+async fn a_renewal_whose_answer_gets_lost_is_repeated() {
+    let site = signed_in().await;
+    let relay = Relay::start(site.url.trim_start_matches("http://")).await;
+    relay.lose_answer("POST /api/v1/auth/refresh");
+    let mut all = contexts(&site);
+    all["contexts"]["home"]["url"] = json!(relay.url());
+    fs::write(contexts_file(&site), all.to_string()).unwrap();
+    replace_token(&site, &site.expiring(login_of(&all)["access_token"].as_str().unwrap(), -5));
+
+    site.run_plain(&["servers"]).await.done();
+
+    assert!(relay.has_lost_answer());
+    let kept = login_of(&contexts(&site))["refresh_token"].clone();
+    let answer = site.try_post("/auth/refresh", &json!({"refresh_token": kept})).await;
+    assert!(answer["access_token"].is_string(), "what is kept is the token that works: {answer}");
+}
+
+#[tokio::test]
+async fn a_login_is_not_renewed_where_it_cannot_be_kept() {
+    let site = signed_in().await;
+    replace_token(&site, &site.expiring(login_of(&contexts(&site))["access_token"].as_str().unwrap(), -5));
+    let sessions = site.get("/auth/sessions").await;
+    // Files can grow to 512 bytes, as on a full disk: enough for a message, and too little for two tokens.
+    let program = site.plain_command(&["servers"]);
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$@\"", "sh"]).arg(program.get_program());
+    command.args(program.get_args()).env_clear();
+    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+
+    let outcome = Running::start(command).outcome().await;
+
+    outcome.refused(1, "cannot write");
+    assert_eq!(site.get("/auth/sessions").await, sessions, "the login was not used");
+    site.run_plain(&["servers"]).await.done();
 }
 
 #[tokio::test]

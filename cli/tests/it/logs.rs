@@ -7,13 +7,13 @@ use std::path::Path;
 use crate::support::{Running, Site, eventually, open_to_all};
 use crate::terminal::Terminal;
 
-fn append(path: &Path, text: &str) {
+pub fn append(path: &Path, text: &str) {
     let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
     file.write_all(text.as_bytes()).unwrap();
 }
 
 /// A directory with a log, as its path without links.
-fn log(name: &str, text: &str) -> (tempfile::TempDir, String) {
+pub fn log(name: &str, text: &str) -> (tempfile::TempDir, String) {
     let room = tempfile::tempdir().unwrap();
     open_to_all(room.path());
     let path = room.path().canonicalize().unwrap().join(name);
@@ -115,6 +115,24 @@ async fn nothing_that_a_server_wrote_reaches_the_terminal_as_a_command() {
     assert_eq!(terminal.ended().await, Some(0));
     assert!(terminal.shown().contains("red alert \u{fffd}]0;title\u{fffd} end"), "{:?}", terminal.shown());
     assert!(piped.done().contains("\x1b[31malert"), "a pipe gets the line as it is: {piped:?}");
+}
+
+#[tokio::test]
+async fn json_in_a_terminal_has_escapes_for_what_a_server_wrote_as_a_command() {
+    let site = Site::start().await;
+    let (room, path) = log("a.log", "red \u{9b}31malert\u{7f} \u{202e}reversed end\n");
+    let directory = room.path().canonicalize().unwrap();
+    let _agent = site.agent("web-1", &[], &["--logs", "on", "--log-path", directory.to_str().unwrap()]).await;
+    let arguments = ["logs", "web-1", "--file", &path, "-o", "json"];
+
+    let mut terminal = Terminal::start(&site, &arguments);
+    terminal.until(" end").await;
+    let piped = site.run(&arguments).await;
+
+    assert_eq!(terminal.ended().await, Some(0));
+    assert!(terminal.shown().contains(r"red \u009b31malert\u007f \u202ereversed end"), "{:?}", terminal.shown());
+    let line = "red \u{9b}31malert\u{7f} \u{202e}reversed end";
+    assert!(piped.done().contains(line), "a pipe gets the line as it is: {piped:?}");
 }
 
 #[tokio::test]

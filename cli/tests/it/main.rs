@@ -9,6 +9,7 @@ mod alerts;
 mod approvals;
 mod containers;
 mod exec;
+mod exec_outages;
 mod login;
 mod logs;
 mod mcp;

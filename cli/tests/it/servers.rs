@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use serde_json::json;
+
 use crate::support::Site;
 
 #[tokio::test]
@@ -44,6 +46,24 @@ async fn a_key_is_written_to_a_new_file_and_never_printed() {
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     again.refused(2, "cannot create");
     assert_eq!(site.get("/servers").await.as_array().unwrap().len(), 1, "nothing is added without a place for its key");
+}
+
+#[tokio::test]
+async fn a_server_whose_key_is_refused_is_named_and_leaves_no_file() {
+    let site = Site::start_with(&["--quota-api-keys", "1"]).await;
+    let first = site.add_server("web-1", &[]).await;
+    site.post("/api-keys", &json!({"server_id": first, "name": "web-1"})).await;
+    let file = site.home.path().join("web-2.key");
+    let add = ["servers", "add", "web-2", "--host", "192.0.2.2", "--key-file", file.to_str().unwrap()];
+
+    let refused = site.run(&add).await;
+
+    refused.refused(1, "--quota-api-keys");
+    let found = site.get("/servers?q=web-2").await;
+    let id = found[0]["id"].as_str().unwrap();
+    refused.refused(1, &format!("the server web-2 ({id}) was added, but no key for it could be kept"));
+    refused.refused(1, &format!("`signalboxctl servers rm {id}`"));
+    assert!(!file.exists());
 }
 
 #[tokio::test]

@@ -1,13 +1,15 @@
 //! A command on many servers: the service runs it, this waits for it and shows who answered what.
 
 use std::io::{self, IsTerminal, Write};
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::Order;
 use super::grouped::{Group, groups};
+use super::{Order, not_started};
 use crate::api::backoff::Backoff;
 use crate::api::parsed;
 use crate::api::types::{Batch, BatchResult, Command, Server};
@@ -58,7 +60,8 @@ pub async fn run(call: &Call, choice: &Choice, order: &Order) -> Result<(), Fail
     };
     body.extend(signed.value.map(|value| ("signed", value)));
     body.extend(choice.body());
-    let started = call.api.post("/commands", &body).await.map_err(|failure| of_tag(failure, &choice.tag))?;
+    let started = call.api.post("/commands", &body).await;
+    let started = started.map_err(|failure| of_tag(not_started(failure, "batch"), &choice.tag))?;
     let results = follow(call, started).await?;
     if !order.signing.is_wanted()
         && call.out.format != Format::Json
@@ -71,11 +74,14 @@ pub async fn run(call: &Call, choice: &Choice, order: &Order) -> Result<(), Fail
 
 /// Waits until a batch has ended, and shows it.
 pub async fn follow(call: &Call, started: Value) -> Result<Vec<BatchResult>, Failure> {
-    let (value, mut batch) = finish(call, started).await?;
+    let id = parsed::<Batch>(started.clone())?.id;
+    let continues = |failure: Failure| failure.and(&format!("the batch {id} continues at the service"));
+    let mut interrupts = Interrupts::listen().map_err(continues)?;
+    let (value, mut batch) = finish(call, started, &mut interrupts).await.map_err(continues)?;
     if call.out.format == Format::Json {
         call.out.json(&value)?;
     } else {
-        complete(call, &mut batch.results).await?;
+        complete(call, &mut batch.results, &mut interrupts).await;
         show(call, &groups(&batch.results))?;
     }
     Ok(batch.results)
@@ -127,11 +133,9 @@ fn counted(servers: usize) -> String {
 }
 
 /// Waits until every server is done. Ctrl-C cancels the batch, a second one leaves it alone.
-async fn finish(call: &Call, started: Value) -> Result<(Value, Batch), Failure> {
-    let mut interrupts = Interrupts::listen()?;
+async fn finish(call: &Call, started: Value, interrupts: &mut Interrupts) -> Result<(Value, Batch), Failure> {
     let mut progress = Progress::default();
-    let mut backoff = Backoff::default();
-    let (mut attempts, mut late_looks) = (0, 0);
+    let mut late_looks = 0;
     let mut value = started;
     loop {
         let batch: Batch = parsed(value.clone())?;
@@ -142,36 +146,50 @@ async fn finish(call: &Call, started: Value) -> Result<(Value, Batch), Failure> 
         }
         late_looks += u32::from(batch.finished_at.is_some());
         let path = format!("/commands/batches/{}", batch.id);
-        tokio::select! {
-            () = tokio::time::sleep(POLL) => {}
-            count = interrupts.next() => {
-                progress.clear();
-                if count > 1 {
-                    return Err(Failure::failed(format!("the batch {} continues at the service", batch.id)));
-                }
-                output::note("cancelling; press Ctrl-C again to leave it to the service");
-                call.api.act(&format!("{path}/cancel"), &[]).await?;
-            }
-        }
-        value = loop {
-            match call.api.get(&path, &[]).await {
-                Ok(value) => {
-                    attempts = 0;
-                    backoff.reset();
-                    break value;
-                }
-                Err(failure) if attempts < MAX_ATTEMPTS && failure.is_passing() => {
-                    attempts += 1;
-                    tokio::time::sleep(backoff.pause()).await;
-                }
-                Err(failure) => {
+        let mut next = pin!(read_again(call, &path));
+        let answer = loop {
+            tokio::select! {
+                answer = &mut next => break answer,
+                count = interrupts.next() => {
                     progress.clear();
-                    output::complain(&format!("the batch {} continues at the service", batch.id));
-                    return Err(failure);
+                    interrupted(call, &path, count)?;
                 }
             }
         };
+        value = answer.inspect_err(|_| progress.clear())?;
     }
+}
+
+/// The batch a moment later. The service may be away for a while.
+async fn read_again(call: &Call, path: &str) -> Result<Value, Failure> {
+    tokio::time::sleep(POLL).await;
+    let mut backoff = Backoff::default();
+    let mut attempts = 0;
+    loop {
+        match call.api.get(path, &[]).await {
+            Err(failure) if attempts < MAX_ATTEMPTS && failure.is_passing() => {
+                attempts += 1;
+                tokio::time::sleep(backoff.pause()).await;
+            }
+            answer => return answer,
+        }
+    }
+}
+
+/// The first time it cancels the batch, the second time it leaves it alone.
+fn interrupted(call: &Call, path: &str, count: u32) -> Result<(), Failure> {
+    if count > 1 {
+        return Err(Failure::failed("interrupted"));
+    }
+    output::note("cancelling; press Ctrl-C again to leave it to the service");
+    let (api, path) = (Arc::clone(&call.api), format!("{path}/cancel"));
+    // Its answer must not keep a second press waiting.
+    tokio::spawn(async move {
+        if let Err(failure) = api.act(&path, &[]).await {
+            output::complain(&format!("cannot cancel: {failure}"));
+        }
+    });
+    Ok(())
 }
 
 fn is_over(batch: &Batch, late_looks: u32) -> bool {
@@ -204,19 +222,26 @@ impl Progress {
     }
 }
 
-/// Fetches what the previews lack. What remains cut says so.
-async fn complete(call: &Call, results: &mut [BatchResult]) -> Result<(), Failure> {
+/// Fetches what the previews lack, until Ctrl-C or until the service cannot be reached. What remains cut says so.
+async fn complete(call: &Call, results: &mut [BatchResult], interrupts: &mut Interrupts) {
     let long = results.iter_mut().filter(|result| result.preview.len() + 4 > PREVIEW_BYTES);
+    let mut has_given_up = false;
     for (index, result) in long.enumerate() {
-        if index < MAX_WHOLE {
+        if index < MAX_WHOLE && !has_given_up {
             let path = format!("/commands/{}/{}", result.server_id, result.command_id);
-            let command: Command = parsed(call.api.get(&path, &[]).await?)?;
-            result.preview = command.output;
-        } else {
-            result.truncated = true;
+            tokio::select! {
+                answer = call.api.get(&path, &[]) => match answer.and_then(parsed::<Command>) {
+                    Ok(command) => {
+                        result.preview = command.output;
+                        continue;
+                    }
+                    Err(failure) => has_given_up = failure.is_passing(),
+                },
+                _ = interrupts.next() => has_given_up = true,
+            }
         }
+        result.truncated = true;
     }
-    Ok(())
 }
 
 fn show(call: &Call, groups: &[Group]) -> Result<(), Failure> {

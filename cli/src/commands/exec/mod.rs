@@ -109,6 +109,12 @@ impl Order {
     }
 }
 
+/// Why a command or a batch was not started, as far as that is known. The answer may have got lost. So may that of the database to
+/// the service, which then says that it is busy, and runs a batch that it finds stored.
+fn not_started(failure: Failure, what: &str) -> Failure {
+    if failure.is_passing() { failure.and(&format!("it is not known whether the {what} was started")) } else { failure }
+}
+
 /// The whole standard input, which has to be text because the API's requests are.
 async fn read_stdin() -> Result<String, Failure> {
     let read = tokio::task::spawn_blocking(|| {

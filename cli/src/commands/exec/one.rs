@@ -1,12 +1,13 @@
 //! A command on one server: its output as it comes, and its exit code.
 
 use std::io::{self, Write};
+use std::pin::pin;
 
 use signalbox_protocol::agent::Stream;
 use signalbox_protocol::frontend::{CommandEnded, FeedMessage};
 use uuid::Uuid;
 
-use super::Order;
+use super::{Order, not_started};
 use crate::api::backoff::Backoff;
 use crate::api::parsed;
 use crate::api::socket::{End, Socket};
@@ -39,12 +40,14 @@ pub async fn run(call: &Call, wanted: &str, order: &Order) -> Result<(), Failure
     let path = format!("/commands/{}", server.id);
     let mut body = order.body();
     body.extend(signed.value.clone().map(|value| ("signed", value)));
-    let started = call.api.post(&format!("{path}?wait=0"), &body).await.map_err(explain)?;
-    let command: Command = parsed(started)?;
-    let mut run = Run { call, server: &server, command_id: command.command_id, place: 0 };
-    let outcome = run.finish().await?;
+    let started = call.api.post(&format!("{path}?wait=0"), &body).await;
+    let started = started.map_err(|failure| explain(not_started(failure, "command")))?;
+    let id = parsed::<Command>(started)?.command_id;
+    let mut run = Run { call, server: &server, command_id: id, place: 0 };
+    let outcome = run.finish().await.map_err(|failure| failure.and(&format!("the command {id} may still run")))?;
     if call.out.format == Format::Json {
-        call.out.json(&call.api.get(&format!("{path}/{}", command.command_id), &[]).await?)?;
+        let ended = call.api.get(&format!("{path}/{id}"), &[]).await;
+        call.out.json(&ended.map_err(|failure| failure.and(&format!("the command {id} has ended")))?)?;
     }
     verdict(outcome, order).map_err(explain)
 }
@@ -70,10 +73,9 @@ impl Run<'_> {
         let mut attempts = 0;
         loop {
             let before = self.place;
-            let reason = match self.follow(&mut interrupts).await {
-                Ok(outcome) => return Ok(outcome),
-                Err(failure) if failure.is_passing() => failure.to_string(),
-                Err(failure) => return Err(failure),
+            let failure = match self.follow(&mut interrupts).await {
+                Err(failure) if failure.is_passing() => failure,
+                outcome => return outcome,
             };
             if self.place > before {
                 attempts = 0;
@@ -81,7 +83,7 @@ impl Run<'_> {
             }
             attempts += 1;
             if attempts > MAX_ATTEMPTS {
-                return Err(Failure::Unreachable(format!("{reason}; the command {} may still run", self.command_id)));
+                return Err(failure);
             }
             tokio::select! {
                 () = tokio::time::sleep(backoff.pause()) => {}
@@ -92,7 +94,7 @@ impl Run<'_> {
 
     /// Until the command ends or the connection does.
     async fn follow(&mut self, interrupts: &mut Interrupts) -> Result<Outcome, Failure> {
-        let mut socket = Socket::open(&self.call.api, &format!("/ws{}", self.path()), &[]).await?;
+        let mut socket = self.open(interrupts).await?;
         loop {
             let message = tokio::select! {
                 message = socket.next() => message,
@@ -113,6 +115,17 @@ impl Run<'_> {
                 // The answer must have been on its way.
                 Err(End::Over) => return Err(Failure::Unreachable("the service closed the socket early".to_owned())),
                 Err(end) => return Err(end.into()),
+            }
+        }
+    }
+
+    async fn open(&self, interrupts: &mut Interrupts) -> Result<Socket, Failure> {
+        let path = format!("/ws{}", self.path());
+        let mut opening = pin!(Socket::open(&self.call.api, &path, &[]));
+        loop {
+            tokio::select! {
+                opened = &mut opening => return opened,
+                count = interrupts.next() => self.interrupted(count).await?,
             }
         }
     }

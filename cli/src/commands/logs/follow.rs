@@ -1,9 +1,7 @@
 //! Lines as they are written: one socket a log, through restarts of agents and of the service.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use signalbox_protocol::Timestamp;
 use signalbox_protocol::frontend::FeedMessage;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -11,6 +9,7 @@ use tokio::time::Instant;
 
 use super::merge::Merge;
 use super::print::Printer;
+use super::recent::{Fresh, Recent};
 use super::source::Source;
 use crate::api::Api;
 use crate::api::backoff::Backoff;
@@ -22,8 +21,7 @@ use crate::output;
 
 /// Lines on their way to the terminal. While it is slow, sockets are not read, and the service drops lines and says how many.
 const QUEUE: usize = 1024;
-/// After a lost connection as many lines are asked for again, and those that were shown are left out.
-const AGAIN: u32 = 1000;
+const MAY_BE_MISSING: &str = "lines may be missing here";
 
 /// Of one of the logs.
 enum Item {
@@ -34,19 +32,20 @@ enum Item {
 pub async fn run(call: &Call, sources: Vec<Source>, tail: u32, printer: Printer) -> Result<(), Failure> {
     let (sender, mut items) = mpsc::channel(QUEUE);
     let mut tasks = JoinSet::new();
+    let begin = Instant::now();
     for (index, source) in sources.iter().cloned().enumerate() {
         let follower = Follower {
             api: Arc::clone(&call.api),
             source,
             index,
             sender: sender.clone(),
+            begin,
             recent: Recent::default(),
             was_connected: false,
         };
         tasks.spawn(follower.run(tail));
     }
     drop(sender);
-    let begin = Instant::now();
     let mut merge = Merge::of(sources.len());
     loop {
         let due = merge.due().map(|due| begin + due);
@@ -96,13 +95,15 @@ struct Follower {
     source: Source,
     index: usize,
     sender: mpsc::Sender<Item>,
+    /// What the times of [`Recent`] are counted from.
+    begin: Instant,
     recent: Recent,
     /// Once it worked, faults of the way to the service pass.
     was_connected: bool,
 }
 
 impl Follower {
-    async fn run(mut self, mut tail: u32) -> Result<(), Failure> {
+    async fn run(mut self, tail: u32) -> Result<(), Failure> {
         let mut backoff = Backoff::default();
         loop {
             match self.follow(tail, &mut backoff).await {
@@ -116,99 +117,78 @@ impl Follower {
                     return Err(failure);
                 }
             }
-            tail = AGAIN;
             tokio::time::sleep(backoff.pause()).await;
         }
     }
 
     /// Until the connection ends, which is a failure that passes, or the log does.
-    async fn follow(&mut self, tail: u32, backoff: &mut Backoff) -> Result<(), Failure> {
+    async fn follow(&mut self, wanted: u32, backoff: &mut Backoff) -> Result<(), Failure> {
+        let tail = self.recent.tail(wanted);
         let mut query = self.source.query();
         query.push(("tail", tail.to_string()));
         let mut socket = Socket::open(&self.api, &format!("/ws/logs/{}", self.source.server.id), &query).await?;
+        // What was written in between does not come.
+        if self.was_connected && tail == 0 {
+            self.note(MAY_BE_MISSING).await;
+        }
         self.was_connected = true;
         self.recent.begin_again();
         let mut refused = None;
         loop {
-            match socket.next().await {
+            let due = self.recent.due().map(|due| self.begin + due);
+            let message = tokio::select! {
+                message = socket.next() => message,
+                () = until(due) => {
+                    let fresh = self.recent.release();
+                    self.show(fresh).await;
+                    continue;
+                }
+            };
+            match message {
                 Ok(FeedMessage::Log { timestamp, stream, message, .. }) => {
                     backoff.reset();
                     let line = LogLine { timestamp, stream, message };
-                    if self.recent.is_new(&line) && self.sender.send(Item::Line(self.index, line)).await.is_err() {
-                        return Ok(());
-                    }
+                    let fresh = self.recent.take(line, self.begin.elapsed());
+                    self.show(fresh).await;
                 }
-                Ok(FeedMessage::Dropped { count }) => self.note(&format!("{count} lines are missing here")).await,
+                Ok(FeedMessage::Dropped { count }) => self.interrupt(&format!("{count} lines are missing here")).await,
                 Ok(FeedMessage::Error { code, .. }) if code == "agent_offline" => {
-                    self.note("the agent is offline; the log continues when it is back").await;
+                    self.interrupt("the agent is offline; the log continues when it is back").await;
                 }
                 // The socket closes after it.
                 Ok(FeedMessage::Error { code, detail }) => {
                     refused = Some(Failure::from(Reason { code, detail, reason: None }))
                 }
                 Ok(_) => {}
-                Err(End::Over) => return refused.map_or(Ok(()), Err),
+                Err(End::Over) => {
+                    let fresh = self.recent.release();
+                    self.show(fresh).await;
+                    return refused.map_or(Ok(()), Err);
+                }
                 Err(end) => return Err(refused.unwrap_or_else(|| end.into())),
             }
+        }
+    }
+
+    /// Lines are missing after those that came.
+    async fn interrupt(&mut self, text: &str) {
+        let fresh = self.recent.interrupt();
+        self.show(fresh).await;
+        self.note(text).await;
+    }
+
+    async fn show(&self, fresh: Fresh) {
+        if fresh.follows_gap {
+            self.note(MAY_BE_MISSING).await;
+        }
+        for line in fresh.lines {
+            // If nobody takes it, the program ends.
+            let _ = self.sender.send(Item::Line(self.index, line)).await;
         }
     }
 
     async fn note(&self, text: &str) {
         // If nobody reads it, the program ends.
         let _ = self.sender.send(Item::Note(format!("{}: {text}", self.source.label()))).await;
-    }
-}
-
-/// The newest lines that were shown, to leave them out when a new connection brings them again.
-#[derive(Debug, Default)]
-struct Recent {
-    shown: VecDeque<(Option<Timestamp>, String)>,
-    /// Those of the connection before, which come again in their order.
-    expected: VecDeque<(Option<Timestamp>, String)>,
-}
-
-impl Recent {
-    fn begin_again(&mut self) {
-        self.expected = self.shown.clone();
-    }
-
-    fn is_new(&mut self, line: &LogLine) -> bool {
-        let key = (line.timestamp, line.message.clone());
-        if let Some(place) = self.expected.iter().position(|known| *known == key) {
-            self.expected.drain(..=place);
-            return false;
-        }
-        let is_older = |known: &(Option<Timestamp>, String)| known.0.is_some() && line.timestamp < known.0;
-        if line.timestamp.is_some() && self.expected.back().is_some_and(is_older) {
-            return false;
-        }
-        if self.shown.len() >= AGAIN as usize {
-            self.shown.pop_front();
-        }
-        self.shown.push_back(key);
-        true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn line(seconds: i64, message: &str) -> LogLine {
-        LogLine { timestamp: Some(Timestamp::from_millis(seconds * 1000)), stream: None, message: message.to_owned() }
-    }
-
-    #[test]
-    fn lines_that_come_again_are_shown_once() {
-        let mut recent = Recent::default();
-        for (seconds, message) in [(1, "a"), (2, "b"), (2, "b"), (3, "c")] {
-            assert!(recent.is_new(&line(seconds, message)));
-        }
-
-        recent.begin_again();
-        let again = [(0, "older"), (1, "a"), (2, "b"), (2, "b"), (3, "c"), (3, "d"), (4, "a")];
-        let new: Vec<bool> = again.iter().map(|(seconds, message)| recent.is_new(&line(*seconds, message))).collect();
-
-        assert_eq!(new, [false, false, false, false, false, true, true]);
     }
 }

@@ -4,6 +4,7 @@ mod follow;
 mod merge;
 mod past;
 mod print;
+mod recent;
 pub mod source;
 
 use clap::Args;
