@@ -7,6 +7,7 @@ use std::time::Duration;
 use migration::{Migrator, MigratorTrait, SchemaManager};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
+use sea_orm::sqlx::Connection;
 use sea_orm::sqlx::postgres::PgConnectOptions;
 use sea_orm::sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseBackend, DbErr};
@@ -194,6 +195,12 @@ fn sqlite(
     // A connection to a file does not go stale. Reopening one would discard its page cache, and testing it costs each read and
     // each transaction a round trip to its thread.
     options.idle_timeout(None).max_lifetime(None).test_before_acquire(false);
+    // Where the disk is full or fails, SQLite ends a transaction by itself, and the driver counts it for ever: each later one
+    // would be a part of it, and would never be committed. The pool closes such a connection and opens another.
+    options.map_sqlx_sqlite_before_acquire(|connection, _| {
+        let is_sound = !connection.is_in_transaction();
+        Box::pin(async move { Ok(is_sound) })
+    });
     options.map_sqlx_sqlite_opts(move |options| {
         role(options)
             .journal_mode(SqliteJournalMode::Wal)
@@ -301,6 +308,35 @@ mod tests {
 
         let from_file = read().await;
         assert!(from_file > from_memory + 30_000_000, "{from_memory} bytes before, {from_file} after");
+    }
+
+    #[tokio::test]
+    async fn writes_are_committed_after_one_that_sqlite_rolled_back_by_itself() {
+        let directory = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}?mode=rwc", directory.path().join("signalbox.db").display());
+        let store = Store::open(&url, DatabaseSettings::default()).await.unwrap();
+        store.write.execute_unprepared("CREATE TABLE filler (bytes BLOB)").await.unwrap();
+        // SQLite does not go below the pages that there are.
+        store.write.execute_unprepared("PRAGMA max_page_count = 1").await.unwrap();
+        let full = store.write.begin().await.unwrap();
+        let error = full.execute_unprepared("INSERT INTO filler VALUES (zeroblob(8000000))").await.unwrap_err();
+        assert_eq!(failure::words(&error), "database or disk is full");
+        drop(full);
+        // There is room again, also for that connection.
+        store.write.execute_unprepared("PRAGMA max_page_count = 1000000").await.unwrap();
+
+        store.write.begin().await.unwrap().rollback().await.unwrap();
+        let writing = store.write.begin().await.unwrap();
+        writing.execute_unprepared("INSERT INTO filler VALUES (x'00')").await.unwrap();
+        writing.commit().await.unwrap();
+
+        let count = Statement::from_string(DatabaseBackend::Sqlite, "SELECT count(*) FROM filler");
+        let row = store.read.query_one_raw(count).await.unwrap().unwrap();
+        assert_eq!(row.try_get_by_index::<i64>(0).unwrap(), 1);
+        // The connection that replaced it has its settings.
+        let setting = Statement::from_string(DatabaseBackend::Sqlite, "PRAGMA journal_size_limit");
+        let row = store.write.query_one_raw(setting).await.unwrap().unwrap();
+        assert_eq!(row.try_get_by_index::<i64>(0).unwrap(), 67_108_864);
     }
 
     #[tokio::test]

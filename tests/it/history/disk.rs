@@ -1,9 +1,11 @@
 //! A disk that is nearly full: agents keep their samples, and none is lost or stored twice.
 
 use std::fs::File;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::process::Command;
 
+use serde_json::json;
 use signalbox::config::MIN_FREE_BYTES;
 use signalbox_protocol::agent::ServiceMessage;
 use signalbox_protocol::{Encoding, Sample, Timestamp};
@@ -14,7 +16,7 @@ use crate::support::mount::flags_to_mount;
 use crate::support::process::{Prepared, ServiceProcess};
 use crate::support::site::Site;
 use crate::support::socket::Received;
-use crate::support::{Client, TestService, eventually, text_of};
+use crate::support::{Client, TestService, eventually, registration, text_of};
 
 /// The code of the close that asks an agent to send again.
 const OVERLOADED: u16 = 1013;
@@ -120,6 +122,13 @@ impl OnSmallDisk {
         self.until_ready_is(503).await;
     }
 
+    /// Leaves no room at all.
+    fn fill_up(&self) {
+        let mut ballast = File::create(&self.ballast).unwrap();
+        let full = io::copy(&mut io::repeat(0), &mut ballast).unwrap_err();
+        assert_eq!(full.kind(), ErrorKind::StorageFull);
+    }
+
     async fn empty(&self) {
         std::fs::remove_file(&self.ballast).unwrap();
         self.until_ready_is(200).await;
@@ -210,5 +219,27 @@ async fn what_did_not_wait_is_asked_for_again_and_there_once() {
     let mut agent = scene.agent().await;
     agent.store(7, samples[10..].to_vec()).await;
     assert_eq!(scene.kept().await, times(&samples));
+    scene.service.terminate().await.printed();
+}
+
+#[actix_web::test]
+async fn writes_are_kept_after_one_for_which_there_was_no_room() {
+    let Some(scene) = OnSmallDisk::start().await else { return };
+    let OnSmallDisk { service, prepared, .. } = &scene;
+    let add = |name: &str| {
+        let body = json!({"name": name, "host": "192.0.2.10"});
+        service.client.post("/servers").bearer(&prepared.token).json(body)
+    };
+    scene.fill_up();
+    eventually("there is no room for a write", async || (add("web-2").send().await.status == 503).then_some(())).await;
+    scene.empty().await;
+
+    // It begins to write, and takes that back.
+    service.client.post("/auth/register").json(registration("owner")).expect_refusal(400).await;
+    let added = add("web-3").expect(201).await;
+
+    // Another connection to the database reads it.
+    let path = format!("/servers/{}", text_of(&added["id"]));
+    assert_eq!(service.read(prepared, &path).await["name"], "web-3");
     scene.service.terminate().await.printed();
 }
