@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use signalbox_history::block::Head;
+use signalbox_history::block::{BlockError, Head};
 use signalbox_history::frame::{Granularity, Row, merged};
 use signalbox_history::{processes, rollup};
 use uuid::Uuid;
@@ -18,9 +18,39 @@ use crate::store::{Store, StoreError};
 /// hours are not compacted.
 const MAX_GATHERED_CELLS: usize = 8_000_000;
 
+/// What a compaction changes.
+pub struct Compacted {
+    pub sealing: Sealing,
+    /// The shorter blocks that could not be read. They stay as they are until they expire.
+    pub damaged: Vec<(BlockKey, BlockError)>,
+}
+
+/// The damaged blocks that were reported: each look finds them again.
+#[derive(Default)]
+pub struct Reported(HashSet<(Uuid, BlockKey)>);
+
+impl Reported {
+    /// Reports damaged blocks, each once.
+    pub fn report(&mut self, server_id: Uuid, damaged: Vec<(BlockKey, BlockError)>) {
+        for (key, error) in damaged {
+            if self.0.insert((server_id, key)) {
+                metrics::counter!("signalbox_history_damaged_total").increment(1);
+                tracing::error!(%error, server.id = %server_id, ?key, "a block was left out of the compaction");
+            }
+        }
+    }
+
+    /// Forgets the blocks of a tier that have expired.
+    pub fn forget_before(&mut self, tier: Tier, first_kept: i64) {
+        self.0.retain(|(_, key)| key.tier != tier || key.start + key.span.hours() > first_kept);
+    }
+}
+
 /// Blocks of one tier: the shorter ones, and the longer one into which they are compacted.
 struct Pile {
+    /// Without those that turned out to be damaged.
     shorter: Vec<Block>,
+    damaged: Vec<(BlockKey, BlockError)>,
     longer: Option<Block>,
     into: BlockKey,
 }
@@ -35,62 +65,86 @@ impl Pile {
     ) -> Result<Self, StoreError> {
         let last = into.start + into.span.hours() - 1;
         let shorter = store.blocks(server_id, (tier, from), (into.start, last), None).await?;
-        Ok(Self { shorter, longer: take(store, server_id, into).await?, into })
+        Ok(Self { shorter, damaged: Vec::new(), longer: take(store, server_id, into).await?, into })
+    }
+
+    /// Reads every shorter block, and sets the damaged ones aside: they must not keep the others from being compacted before those
+    /// expire.
+    fn read_shorter<T>(&mut self, read: impl Fn(&Block) -> Result<T, BlockError>) -> Vec<T> {
+        let Self { shorter, damaged, .. } = self;
+        let mut all = Vec::with_capacity(shorter.len());
+        shorter.retain(|block| match read(block) {
+            Ok(one) => {
+                all.push(one);
+                true
+            }
+            Err(error) => {
+                damaged.push((block.info.key, error));
+                false
+            }
+        });
+        all
     }
 
     fn replaced(&self, store: &Store) -> impl Iterator<Item = Replaced> {
         self.shorter.iter().chain(&self.longer).map(|block| store.replaced(block.info.key, Some(block)))
     }
 
-    /// Returns all downsampled rows. A shorter block replaces its part of the longer one.
-    fn rolled(&self) -> Result<Vec<Row>, ArchiveError> {
+    /// Returns all downsampled rows; `None` if there is nothing to compact. A shorter block replaces its part of the longer one.
+    fn rolled(&mut self) -> Result<Option<Vec<Row>>, ArchiveError> {
+        let shorter = self.read_shorter(rows_of);
+        let Some(span) = self.shorter.first().map(|block| block.info.key.span) else { return Ok(None) };
         let newer: HashSet<i64> = self.shorter.iter().map(|block| block.info.key.start).collect();
         let mut rows = self.longer.as_ref().map(rows_of).transpose()?.unwrap_or_default();
-        if let Some(shorter) = self.shorter.first() {
-            let span = shorter.info.key.span;
-            rows.retain(|row| !newer.contains(&span.start_of(hour_of(row.at))));
-        }
-        for block in &self.shorter {
-            rows.extend(rows_of(block)?);
-        }
+        rows.retain(|row| !newer.contains(&span.start_of(hour_of(row.at))));
+        rows.extend(shorter.into_iter().flatten());
         rows.sort_by_key(|row| row.at);
         names::limit_rolled(&mut rows);
-        Ok(rows)
+        Ok(Some(rows))
     }
 
-    /// Returns all samples, merged; `None` if there are too many for one block. Those of the longer block take precedence.
-    fn samples(&self) -> Result<Option<Vec<Row>>, ArchiveError> {
-        let mut cells = 0;
-        for block in self.longer.iter().chain(&self.shorter) {
-            cells += Head::read(block.parts.get(&0).map(Vec::as_slice).unwrap_or_default())?.cells();
-        }
+    /// Returns all samples, merged; `None` if there is nothing to compact, or too much for one block. Those of the longer block take
+    /// precedence.
+    fn samples(&mut self) -> Result<Option<Vec<Row>>, ArchiveError> {
+        let mut cells: usize = self.read_shorter(cells_of).into_iter().sum();
+        cells += self.longer.as_ref().map(cells_of).transpose()?.unwrap_or_default();
         if cells > MAX_GATHERED_CELLS {
             return Ok(None);
         }
-        let mut rows = Vec::new();
-        for block in self.longer.iter().chain(&self.shorter) {
-            rows.extend(rows_of(block)?);
+        let shorter = self.read_shorter(rows_of);
+        if self.shorter.is_empty() {
+            return Ok(None);
         }
+        let mut rows = self.longer.as_ref().map(rows_of).transpose()?.unwrap_or_default();
+        rows.extend(shorter.into_iter().flatten());
         let mut rows = merged(rows);
         names::limit(&mut rows);
         Ok(Some(rows))
     }
 
-    fn lists(&self) -> Result<Vec<processes::At>, ArchiveError> {
-        let mut lists = Vec::new();
-        for block in self.longer.iter().chain(&self.shorter) {
-            lists.extend(lists_of(block)?);
+    /// Returns all lists, merged; `None` if there is nothing to compact.
+    fn lists(&mut self) -> Result<Option<Vec<processes::At>>, ArchiveError> {
+        let shorter = self.read_shorter(lists_of);
+        if self.shorter.is_empty() {
+            return Ok(None);
         }
-        Ok(processes::merged(lists))
+        let mut lists = self.longer.as_ref().map(lists_of).transpose()?.unwrap_or_default();
+        lists.extend(shorter.into_iter().flatten());
+        Ok(Some(processes::merged(lists)))
     }
 }
 
+/// Returns how many integers a block unpacks to.
+fn cells_of(block: &Block) -> Result<usize, BlockError> {
+    Ok(Head::read(block.parts.get(&0).map(Vec::as_slice).unwrap_or_default())?.cells())
+}
+
 /// Compacts a day, which begins at hour `start`.
-pub async fn day(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing, ArchiveError> {
+pub async fn day(store: &Store, server_id: Uuid, start: i64) -> Result<Compacted, ArchiveError> {
     let into = |tier| key(tier, Span::Day, start);
-    let raw = Pile::gather(store, server_id, Tier::Raw, Span::Hour, into(Tier::Raw)).await?;
-    let minutes = Pile::gather(store, server_id, Tier::Minute, Span::Hour, into(Tier::Minute)).await?;
-    let lists = Pile::gather(store, server_id, Tier::Processes, Span::Hour, into(Tier::Processes)).await?;
+    let mut raw = Pile::gather(store, server_id, Tier::Raw, Span::Hour, into(Tier::Raw)).await?;
+    let mut minutes = Pile::gather(store, server_id, Tier::Minute, Span::Hour, into(Tier::Minute)).await?;
+    let mut lists = Pile::gather(store, server_id, Tier::Processes, Span::Hour, into(Tier::Processes)).await?;
     let mut coarser = [Vec::new(), Vec::new()];
     for (tier, known) in [Tier::Quarter, Tier::Hour].into_iter().zip(&mut coarser) {
         // The day's block is newer than the month's, so it comes first.
@@ -105,44 +159,52 @@ pub async fn day(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing, 
             sealing.replaced.extend(raw.replaced(&store));
             sealing.blocks.extend(block_of(raw.into, Granularity::Raw, &samples)?);
         }
-        let rows = minutes.rolled()?;
-        let minutes_are_gone = minutes.longer.is_none();
-        sealing.replaced.extend(minutes.replaced(&store));
-        sealing.blocks.extend(block_of(minutes.into, Granularity::Rolled, &rows)?);
-        for ((tier, width_ms), known) in [(Tier::Quarter, QUARTER_MS), (Tier::Hour, HOUR_MS)].into_iter().zip(coarser) {
-            let key = key(tier, Span::Day, start);
-            sealing.replaced.push(store.replaced(key, known.iter().find(|block| block.info.key == key)));
-            let mut rolled = rollup::roll(&rows, Granularity::Rolled, width_ms, None);
-            if minutes_are_gone {
-                // The minutes have expired: the late ones are added, once, to the coarser rows that remain.
-                let known = known.iter().map(rows_of).collect::<Result<Vec<_>, _>>()?;
-                let mut known: Vec<Row> = known.into_iter().next().unwrap_or_default();
-                known.retain(|row| Span::Day.start_of(hour_of(row.at)) == start);
-                rolled = rollup::combined_once(known, rolled, width_ms);
+        if let Some(rows) = minutes.rolled()? {
+            let minutes_are_gone = minutes.longer.is_none();
+            sealing.replaced.extend(minutes.replaced(&store));
+            sealing.blocks.extend(block_of(minutes.into, Granularity::Rolled, &rows)?);
+            let tiers = [(Tier::Quarter, QUARTER_MS), (Tier::Hour, HOUR_MS)];
+            for ((tier, width_ms), known) in tiers.into_iter().zip(coarser) {
+                let key = key(tier, Span::Day, start);
+                sealing.replaced.push(store.replaced(key, known.iter().find(|block| block.info.key == key)));
+                let mut rolled = rollup::roll(&rows, Granularity::Rolled, width_ms, None);
+                if minutes_are_gone {
+                    // The minutes have expired: the late ones are added, once, to the coarser rows that remain.
+                    let known = known.iter().map(rows_of).collect::<Result<Vec<_>, _>>()?;
+                    let mut known: Vec<Row> = known.into_iter().next().unwrap_or_default();
+                    known.retain(|row| Span::Day.start_of(hour_of(row.at)) == start);
+                    rolled = rollup::combined_once(known, rolled, width_ms);
+                }
+                sealing.blocks.extend(block_of(key, Granularity::Rolled, &rolled)?);
             }
-            sealing.blocks.extend(block_of(key, Granularity::Rolled, &rolled)?);
         }
-        sealing.replaced.extend(lists.replaced(&store));
-        sealing.blocks.extend(block_of_lists(lists.into, &lists.lists()?)?);
-        Ok(sealing)
+        if let Some(all) = lists.lists()? {
+            sealing.replaced.extend(lists.replaced(&store));
+            sealing.blocks.extend(block_of_lists(lists.into, &all)?);
+        }
+        let damaged = [raw, minutes, lists].into_iter().flat_map(|pile| pile.damaged).collect();
+        Ok(Compacted { sealing, damaged })
     });
     made.await.map_err(|_| ArchiveError::Interrupted)?
 }
 
 /// Compacts a month, which begins at hour `start`.
-pub async fn month(store: &Store, server_id: Uuid, start: i64) -> Result<Sealing, ArchiveError> {
+pub async fn month(store: &Store, server_id: Uuid, start: i64) -> Result<Compacted, ArchiveError> {
     let mut piles = Vec::new();
     for tier in [Tier::Quarter, Tier::Hour] {
         piles.push(Pile::gather(store, server_id, tier, Span::Day, key(tier, Span::Month, start)).await?);
     }
     let store = store.clone();
     let made = tokio::task::spawn_blocking(move || {
-        let mut sealing = Sealing::of(server_id);
-        for pile in piles {
-            sealing.replaced.extend(pile.replaced(&store));
-            sealing.blocks.extend(block_of(pile.into, Granularity::Rolled, &pile.rolled()?)?);
+        let mut made = Compacted { sealing: Sealing::of(server_id), damaged: Vec::new() };
+        for mut pile in piles {
+            if let Some(rows) = pile.rolled()? {
+                made.sealing.replaced.extend(pile.replaced(&store));
+                made.sealing.blocks.extend(block_of(pile.into, Granularity::Rolled, &rows)?);
+            }
+            made.damaged.extend(pile.damaged);
         }
-        Ok(sealing)
+        Ok(made)
     });
     made.await.map_err(|_| ArchiveError::Interrupted)?
 }

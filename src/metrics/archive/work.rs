@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::archiver::Schedule;
 use super::block_io::ArchiveError;
+use super::compaction::{Compacted, Reported};
 use super::flusher::Flusher;
 use super::orphans::Orphanage;
 use super::outcomes::Outcomes;
@@ -39,6 +40,7 @@ pub struct Work {
     /// Growing hours were left out, and a later flush has replaced the record of them.
     is_owing: bool,
     orphanage: Orphanage,
+    reported: Reported,
 }
 
 impl Work {
@@ -58,6 +60,7 @@ impl Work {
             waiting,
             is_owing,
             orphanage,
+            reported: Reported::default(),
         }
     }
 
@@ -269,7 +272,14 @@ impl Work {
                         Span::Day | Span::Hour => compaction::day(&self.store, server_id, start).await,
                     };
                     let written = match made {
-                        Ok(sealing) => self.store.seal(&[sealing]).await.map_err(ArchiveError::from),
+                        Ok(Compacted { sealing, damaged }) => {
+                            if !damaged.is_empty() {
+                                // They stay, and the next look-up would find them again.
+                                done.left.push(server_id);
+                                self.reported.report(server_id, damaged);
+                            }
+                            self.store.seal(&[sealing]).await.map_err(ArchiveError::from)
+                        }
                         Err(error) => Err(error),
                     };
                     match written {
@@ -309,6 +319,7 @@ impl Work {
             (Tier::Hour, cutoffs.hour),
         ];
         for (tier, first_kept) in tiers {
+            self.reported.forget_before(tier, first_kept);
             self.store.drop_old_partitions(tier, first_kept).await?;
             for span in Span::ALL {
                 // A block is dropped as a whole, when all of it has expired.

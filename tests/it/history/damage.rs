@@ -1,14 +1,18 @@
 //! A disk that returns wrong data: damage is reported, and affects nothing else.
 
 use sea_orm::{ConnectionTrait, Statement, Value};
+use signalbox::config::Retention;
 use signalbox_protocol::Sample;
 use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
 
-use super::scene::{HOUR, SECOND, Scene, database, days_ago, every, fresh_table, rich, rows};
+use super::reference::assert_means;
+use super::scene::{DAY, HOUR, MINUTE, SECOND, Scene, database, days_ago, every, fresh_table, rich, rows};
 
 /// The tiers and spans by their stored numbers.
 const RAW: i64 = 0;
 const MINUTES: i64 = 1;
+const QUARTERS: i64 = 2;
+const HOURS: i64 = 3;
 const PROCESSES: i64 = 4;
 const OF_AN_HOUR: i64 = 0;
 const OF_A_DAY: i64 = 1;
@@ -77,6 +81,44 @@ async fn a_damaged_day_of_minutes_leaves_the_samples_and_the_hours() {
     scene.assert_raw("raw", range).await;
     assert_eq!(scene.history(range, "resolution=1h").await.len(), 48);
     assert_eq!(scene.history(range, "resolution=1m").await.len(), 288);
+}
+
+/// Makes the first hour of a day, which is all that the day has so far, one that is sealed and not compacted.
+async fn take_apart(scene: &Scene) {
+    let finer = format!("UPDATE history_blocks SET span = {OF_AN_HOUR} WHERE tier IN ({RAW}, {MINUTES})");
+    let coarser = format!("DELETE FROM history_blocks WHERE tier IN ({QUARTERS}, {HOURS})");
+    scene.site.service.storage().execute(&[&finer, &coarser]).await;
+}
+
+#[actix_web::test]
+async fn a_damaged_hour_of_minutes_keeps_no_other_hour_from_being_kept() {
+    let mut scene = Scene::of_interval(300 * SECOND).await;
+    let start = days_ago(5);
+    scene.send(every(300 * SECOND, (start, start + HOUR), rich)).await;
+    scene.settle().await;
+    take_apart(&scene).await;
+    damage_block(&scene, MINUTES, OF_AN_HOUR, start).await;
+
+    scene.send(every(300 * SECOND, (start + HOUR, start + DAY), rich)).await;
+    scene.settle().await;
+    let reported = damaged_total(&scene).await;
+    assert!(reported > 0.0);
+    // A late sample has the day compacted again.
+    scene.send(vec![rich(start + 5 * HOUR + 7 * SECOND)]).await;
+    scene.settle().await;
+    assert_eq!(damaged_total(&scene).await, reported, "it is reported once");
+    scene.assert_raw("the samples of all hours", (start, start + DAY - 1)).await;
+    // The minutes expire.
+    let short = Retention { raw_days: 1, minute_days: 2, quarter_days: 60, hour_days: 60 };
+    scene = scene.restart_with(|config| config.retention = short).await;
+    scene.settle().await;
+
+    let (day, sound) = ((start, start + DAY - 1), (start + HOUR, start + DAY - 1));
+    for (resolution, width_ms) in [("15m", 15 * MINUTE), ("1h", HOUR)] {
+        let history = scene.history(day, &format!("resolution={resolution}")).await;
+        assert_means(resolution, &history, &scene.model.means(width_ms, sound));
+    }
+    assert!(scene.history(day, "resolution=1m").await.is_empty(), "the minutes have expired");
 }
 
 #[actix_web::test]
