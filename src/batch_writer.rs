@@ -141,15 +141,23 @@ async fn write_together<C: Change>(store: &Store, some: Vec<Waiting<C>>) {
         return;
     }
     let (together, waiting): (Vec<C>, Vec<_>) = some.into_iter().map(|one| (one.change, one.done)).unzip();
-    if let Ok(outcomes) = C::write(store, &together).await {
-        for (done, outcome) in waiting.into_iter().zip(outcomes) {
-            _ = done.send(Ok(outcome));
+    let mut of_all = match C::write(store, &together).await {
+        Ok(outcomes) => {
+            for (done, outcome) in waiting.into_iter().zip(outcomes) {
+                _ = done.send(Ok(outcome));
+            }
+            return;
         }
-        return;
-    }
-    // One of them may be the cause (such as a server that is being deleted), so each is tried alone.
+        Err(error) => error.for_another(),
+    };
     for (change, done) in together.into_iter().zip(waiting) {
-        let written = C::write(store, &[change]).await;
+        let written = match of_all.take() {
+            // Each attempt would wait for the database as long as the first, one after the other.
+            Some(error) => Err(error),
+            // One of them may be the cause (such as a server that is being deleted), so each is tried alone.
+            None => C::write(store, &[change]).await,
+        };
+        of_all = written.as_ref().err().and_then(StoreError::for_another);
         let outcome =
             written.map_err(BatchWriterError::from).and_then(|mut all| all.pop().ok_or(BatchWriterError::Stopped));
         _ = done.send(outcome);
@@ -158,6 +166,9 @@ async fn write_together<C: Change>(store: &Store, some: Vec<Waiting<C>>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
     use crate::store::DatabaseSettings;
 
@@ -248,5 +259,40 @@ mod tests {
         write_all(store, changes).await;
 
         is_done.await.unwrap().unwrap();
+    }
+
+    /// A change that needs the database, and counts the attempts.
+    struct Counted(Arc<AtomicUsize>);
+
+    impl Change for Counted {
+        type Outcome = ();
+
+        async fn write(store: &Store, changes: &[Self]) -> Result<Vec<()>, StoreError> {
+            if let Some(Self(attempts)) = changes.first() {
+                attempts.fetch_add(1, Ordering::Relaxed);
+            }
+            store.ping().await?;
+            Ok(vec![(); changes.len()])
+        }
+    }
+
+    #[tokio::test]
+    async fn changes_that_find_no_database_are_answered_after_one_attempt() {
+        let (store, _directory) = store().await;
+        store.clone().close().await;
+        let attempts = Arc::new(AtomicUsize::new(0));
+        let counted = || {
+            let (done, is_done) = oneshot::channel();
+            (Waiting { change: Counted(attempts.clone()), done }, is_done)
+        };
+        let (some, answers): (Vec<_>, Vec<_>) = (0..20).map(|_| counted()).unzip();
+
+        write_together(&store, some).await;
+
+        for answer in answers {
+            let error = answer.await.unwrap().unwrap_err();
+            assert!(matches!(&error, BatchWriterError::Store(error) if error.is_busy()), "{error}");
+        }
+        assert_eq!(attempts.load(Ordering::Relaxed), 1);
     }
 }

@@ -35,6 +35,9 @@ const READ_ONLY: &str = "25006";
 const DISK_FULL: &str = "53100";
 const OUT_OF_MEMORY: &str = "53200";
 
+/// Other transactions were in the way, or a statement took too long: what locks other rows may succeed.
+const OF_SOME_ROWS: [&str; 4] = [SERIALIZATION_FAILURE, DEADLOCK_DETECTED, LOCK_NOT_AVAILABLE, QUERY_CANCELED];
+
 /// SQLite's result codes for a lock that another connection or process holds, and for a full disk. Extended codes have one of
 /// them in their low byte.
 const PRIMARY: u32 = 0xff;
@@ -103,6 +106,14 @@ impl StoreError {
         }
     }
 
+    /// The same error for another change, which would fail alike: the database is away, full, or locked as a whole. None where
+    /// the change or its rows may be the cause.
+    pub fn for_another(&self) -> Option<Self> {
+        let Self::Database(error) = self else { return None };
+        let is_of_all = self.is_busy() && self.state().is_none_or(|state| !OF_SOME_ROWS.contains(&state.as_str()));
+        is_of_all.then(|| Self::Database(error.clone()))
+    }
+
     /// Whether another transaction was in the way.
     fn is_contention(&self) -> bool {
         let Self::Database(error) = self else { return false };
@@ -148,6 +159,11 @@ fn is_passing(error: &sqlx::Error) -> bool {
             state.starts_with(CONNECTION_CLASS) || SHUTTING_DOWN.contains(&state) || passing.contains(&state)
         }),
     }
+}
+
+/// Whether the session may only read.
+pub(super) fn is_read_only(error: &DbErr) -> bool {
+    driver_error(error).and_then(state_of).is_some_and(|state| state == READ_ONLY)
 }
 
 /// The database's message, without the source line that it adds, and without the driver's text around it.

@@ -7,20 +7,24 @@
 //!
 //! A busy database is not away: behind a pooler even that question waits until one of few connections is free. So an answer to
 //! any other statement counts as well.
+//!
+//! After a failover, connections may lead to the former primary, which only reads now, for as long as they last. So the question
+//! is whether the session may write. Where one may not, each further question is asked on a new connection, and when that may
+//! write, every connection is replaced. Until then reads continue.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use sea_orm::sqlx::postgres::{PgConnectOptions, PgConnection};
-use sea_orm::sqlx::{self, Connection};
+use sea_orm::sqlx::{self, Connection, Row};
 use sea_orm::{ConnectOptions, Database, DbErr, RuntimeErr};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::connections::Shared;
-use super::failure::{TOO_MANY_CONNECTIONS, is_pooler_full, state_of};
+use super::failure::{TOO_MANY_CONNECTIONS, is_pooler_full, is_read_only, state_of};
 
 /// How often to ask.
 const EVERY: Duration = Duration::from_secs(1);
@@ -36,6 +40,8 @@ pub(super) struct HealthProbe {
     began: Instant,
     /// When any statement was last answered, in milliseconds since the line was created.
     answered: Arc<AtomicU64>,
+    /// Whether a session was read-only, and no new one has accepted writes since.
+    refuses_writes: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,10 +52,20 @@ enum State {
     HungUp,
 }
 
+/// What a session answers about writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Writes {
+    Accepted,
+    Refused,
+    /// The database answered and gave no session.
+    Unknown,
+}
+
 impl HealthProbe {
     /// A line that assumes that the database is there until [`probe`] finds that it is not.
     pub fn new() -> Self {
-        Self { state: Arc::new(watch::Sender::new(State::There)), began: Instant::now(), answered: Arc::default() }
+        let state = Arc::new(watch::Sender::new(State::There));
+        Self { state, began: Instant::now(), answered: Arc::default(), refuses_writes: Arc::default() }
     }
 
     /// Runs `work`; fails as soon as the database is away, though what was begun may have been done.
@@ -58,8 +74,10 @@ impl HealthProbe {
             biased;
             () = self.becomes(State::Away) => Err(away()),
             done = work => {
-                if done.is_ok() {
-                    self.answered.store(millis(self.began.elapsed()), Ordering::Relaxed);
+                match &done {
+                    Ok(_) => self.answered.store(millis(self.began.elapsed()), Ordering::Relaxed),
+                    Err(error) if is_read_only(error) => self.refused(),
+                    Err(_) => {}
                 }
                 done
             }
@@ -93,8 +111,16 @@ impl HealthProbe {
         }
     }
 
-    /// Records whether there was an answer. Returns whether it is the first after a time without any.
-    fn heard(&self, answer: Result<(), Silence>) -> bool {
+    /// Records that a session is read-only.
+    fn refused(&self) {
+        if !self.refuses_writes.swap(true, Ordering::Relaxed) {
+            tracing::warn!("the database refuses writes: connecting again until it accepts them");
+        }
+    }
+
+    /// Records whether there was an answer. Returns whether the connections have to be replaced: it is the first after a time
+    /// without any, or the first session that accepts writes after one that did not.
+    fn heard(&self, answer: Result<Writes, Silence>) -> bool {
         let was_away = self.is_away();
         let state = if answer.is_ok() { State::There } else { State::Away };
         // A closed line stays closed.
@@ -106,12 +132,23 @@ impl HealthProbe {
             is_news
         });
         metrics::gauge!("signalbox_database_up").set(if answer.is_ok() { 1.0 } else { 0.0 });
-        match answer {
+        match &answer {
             Err(silence) if !was_away => tracing::error!(%silence, "the database is away: agents keep their samples"),
-            Ok(()) if was_away => tracing::info!("the database answers again"),
+            Ok(_) if was_away => tracing::info!("the database answers again"),
             _ => {}
         }
-        was_away && self.state.borrow().eq(&State::There)
+        let accepts_again = match answer {
+            Ok(Writes::Accepted) => self.refuses_writes.swap(false, Ordering::Relaxed),
+            Ok(Writes::Refused) => {
+                self.refused();
+                false
+            }
+            Ok(Writes::Unknown) | Err(_) => false,
+        };
+        if accepts_again {
+            tracing::info!("the database accepts writes again");
+        }
+        (was_away || accepts_again) && self.state.borrow().eq(&State::There)
     }
 }
 
@@ -132,19 +169,26 @@ enum Silence {
     Failed(#[from] sqlx::Error),
 }
 
-/// Asks repeatedly until the line is closed or nobody holds the connections any more. When the database is back, `renewed`
-/// makes new connections, because some of the old ones may hang.
+/// Asks repeatedly until the line is closed or nobody holds the connections any more. When the database is back, or accepts writes
+/// again, `renewed` makes new connections, because some of the old ones may hang, or lead to a server that only reads.
 pub(super) async fn probe(
     line: HealthProbe,
     ask: PgConnectOptions,
     renewed: ConnectOptions,
     connections: Weak<Shared>,
 ) {
-    let mut connection = None;
+    let mut connection: Option<PgConnection> = None;
     loop {
         tokio::select! {
             () = sleep(EVERY) => {}
             () = line.becomes(State::HungUp) => return,
+        }
+        // A new connection decides, as the pool's would: the name may lead to another server by now, and the settings of a
+        // session may date from its beginning.
+        if line.refuses_writes.load(Ordering::Relaxed)
+            && let Some(known) = connection.take()
+        {
+            _ = timeout(EVERY, known.close()).await;
         }
         let answer = tokio::select! {
             biased;
@@ -161,23 +205,24 @@ pub(super) async fn probe(
     }
 }
 
-/// Whether the database answers. A failing connection may date from before the database restarted, so a new one decides.
-async fn answer(connection: &mut Option<PgConnection>, options: &PgConnectOptions) -> Result<(), Silence> {
+/// Whether the database answers, and accepts writes. A failing connection may date from before the database restarted, so a new
+/// one decides.
+async fn answer(connection: &mut Option<PgConnection>, options: &PgConnectOptions) -> Result<Writes, Silence> {
     if let Some(known) = connection.take()
-        && let Ok(known) = asked(known).await
+        && let Ok((known, writes)) = asked(known).await
     {
         *connection = Some(known);
-        return Ok(());
+        return Ok(writes);
     }
     loop {
         let asked = async { asked(PgConnection::connect_with(options).await?).await };
         match asked.await {
-            Ok(new) => {
+            Ok((new, writes)) => {
                 *connection = Some(new);
-                return Ok(());
+                return Ok(writes);
             }
             // The database answers that it has no free connection.
-            Err(error) if state_of(&error).as_deref() == Some(TOO_MANY_CONNECTIONS) => return Ok(()),
+            Err(error) if state_of(&error).as_deref() == Some(TOO_MANY_CONNECTIONS) => return Ok(Writes::Unknown),
             // That says nothing about the database behind the pooler.
             Err(error) if is_pooler_full(&error) => sleep(EVERY).await,
             Err(error) => return Err(error.into()),
@@ -185,15 +230,15 @@ async fn answer(connection: &mut Option<PgConnection>, options: &PgConnectOption
     }
 }
 
-async fn asked(mut connection: PgConnection) -> Result<PgConnection, sqlx::Error> {
-    sqlx::raw_sql("SELECT 1").execute(&mut connection).await?;
-    Ok(connection)
+/// Asks a session whether it may write. On a standby none may, nor where an operator has set `default_transaction_read_only`.
+async fn asked(mut connection: PgConnection) -> Result<(PgConnection, Writes), sqlx::Error> {
+    let row = sqlx::raw_sql("SHOW transaction_read_only").fetch_one(&mut connection).await?;
+    let writes = if row.try_get::<String, _>(0)? == "on" { Writes::Refused } else { Writes::Accepted };
+    Ok((connection, writes))
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::timeout;
-
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -211,5 +256,27 @@ mod tests {
         silence.await;
 
         assert_eq!(asked.elapsed().as_secs(), (PATIENCE / 2 * 5 + PATIENCE).as_secs());
+    }
+
+    #[test]
+    fn connections_are_replaced_once_when_a_server_accepts_writes_again() {
+        let line = HealthProbe::new();
+        let heard = |writes| line.heard(Ok(writes));
+
+        assert!(!heard(Writes::Accepted), "as ever");
+        for _ in 0..3 {
+            assert!(!heard(Writes::Refused), "a database that only reads is read on");
+        }
+        assert!(!heard(Writes::Unknown));
+        assert!(heard(Writes::Accepted));
+        assert!(!heard(Writes::Accepted));
+
+        // One that was away and comes back to read alone.
+        assert!(!line.heard(Err(Silence::Late)));
+        assert!(heard(Writes::Refused));
+        assert!(heard(Writes::Accepted));
+        line.refused();
+        line.hang_up();
+        assert!(!heard(Writes::Accepted), "the store was closed");
     }
 }

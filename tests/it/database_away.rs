@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use actix_web::rt;
-use serde_json::Value;
+use serde_json::{Value, json};
 use signalbox_agent::{Config, Exit, Interval, Timing};
 use signalbox_protocol::agent::ServiceMessage;
 use signalbox_protocol::{Encoding, Sample, Timestamp};
@@ -206,6 +206,47 @@ async fn connections_that_are_reset_are_replaced() {
     agent.store(2, scene.samples(2)).await;
     scene.is_ready().await;
     scene.site.read("/servers").await;
+}
+
+/// This many writes in a row show that every connection accepts them: a service has far fewer here.
+const IN_A_ROW: usize = 20;
+
+#[actix_web::test]
+async fn connections_to_a_server_that_only_reads_are_replaced_when_one_accepts_writes() {
+    let storage = Storage::fresh().await;
+    let url = storage.direct_url();
+    // An embedded database has no other server.
+    let Some((_, name)) = url.strip_prefix("postgres://").and_then(|rest| rest.rsplit_once('/')) else { return };
+    let service = TestService::start_on(storage, |_| {}).await;
+    let owner = service.register("owner").await;
+    let add = || {
+        let body = json!({"name": "web-1", "host": "192.0.2.10"});
+        service.client.post("/servers").bearer(&owner.token).json(body).send()
+    };
+    // As in a failover: all sessions end, and new ones are of a server that only reads.
+    let end_sessions = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                        WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    let only_reads = format!("ALTER DATABASE {name} SET default_transaction_read_only = on");
+    service.storage().execute(&[&only_reads, end_sessions]).await;
+    eventually("it is read", async || {
+        (service.client.get("/servers").bearer(&owner.token).send().await.status == 200).then_some(())
+    })
+    .await;
+    assert_eq!(add().await.status, 503);
+
+    // Sessions that have begun stay as they are.
+    let writes = format!("BEGIN READ WRITE; ALTER DATABASE {name} SET default_transaction_read_only = off; COMMIT");
+    service.storage().execute(&[&writes]).await;
+
+    eventually("every connection accepts writes", async || {
+        for _ in 0..IN_A_ROW {
+            if add().await.status != 201 {
+                return None;
+            }
+        }
+        Some(())
+    })
+    .await;
 }
 
 #[actix_web::test]
