@@ -18,15 +18,16 @@ use super::openapi::Document;
 use super::path::API;
 use super::request_id;
 use super::routes::READINESS;
-use super::unread::Unread;
+use super::unread::{Holding, Unread};
 use crate::state::State;
+use crate::ws::handover::Wire;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Wraps every request.
 pub async fn around(
     mut request: ServiceRequest,
-    next: Next<impl MessageBody + 'static>,
+    next: Next<impl MessageBody + Unpin + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
     let started = Instant::now();
     let request_id = id_of(&request);
@@ -36,6 +37,7 @@ pub async fn around(
         // HEAD works wherever GET does; the connection itself omits the body.
         request.head_mut().method = Method::GET;
     }
+    let answering = request.conn_data::<Wire>().map(Wire::answering);
     let unread = Unread::of(&mut request);
     let refusal = request.app_data::<web::Data<State>>().and_then(|state| check_host(request.request(), state).err());
     let mut response = match refusal {
@@ -54,10 +56,7 @@ pub async fn around(
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     record(&response, &method, id, started);
-    Ok(match unread {
-        None => response.map_into_left_body(),
-        Some(unread) => response.map_body(|_, body| unread.held_by(body)).map_into_right_body(),
-    })
+    Ok(response.map_body(|_, body| Holding::new(body, unread, answering)))
 }
 
 /// The request's id, from its span if it has one.

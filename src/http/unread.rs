@@ -10,11 +10,13 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use actix_web::HttpMessage;
-use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::body::{BodySize, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest};
 use actix_web::error::PayloadError;
 use bytes::Bytes;
 use futures_util::Stream;
+
+use crate::ws::handover::Answering;
 
 /// A body that a handler may read to any point.
 #[derive(Clone)]
@@ -30,11 +32,6 @@ impl Unread {
         request.set_payload(Payload::Stream { payload: Box::pin(body.clone()) });
         Some(body)
     }
-
-    /// The response's body, which holds the request's body.
-    pub fn held_by(self, body: impl MessageBody + 'static) -> BoxBody {
-        BoxBody::new(Holding { body: BoxBody::new(body), _unread: self })
-    }
 }
 
 impl Stream for Unread {
@@ -45,13 +42,21 @@ impl Stream for Unread {
     }
 }
 
-struct Holding {
-    body: BoxBody,
-    _unread: Unread,
+/// The response's body, which holds the request's body, and with whose end the request is answered.
+pub struct Holding<B> {
+    body: B,
+    _unread: Option<Unread>,
+    _answering: Option<Answering>,
 }
 
-impl MessageBody for Holding {
-    type Error = <BoxBody as MessageBody>::Error;
+impl<B> Holding<B> {
+    pub fn new(body: B, unread: Option<Unread>, answering: Option<Answering>) -> Self {
+        Self { body, _unread: unread, _answering: answering }
+    }
+}
+
+impl<B: MessageBody + Unpin> MessageBody for Holding<B> {
+    type Error = B::Error;
 
     fn size(&self) -> BodySize {
         self.body.size()

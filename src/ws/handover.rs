@@ -24,8 +24,10 @@ use bytes::Bytes;
 use futures_util::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 use super::gate::{GateControl, ends_with_close};
+use super::next_head::{Alarm, NEXT_HEAD, NextHead};
 use super::unwritten::Unwritten;
 use crate::shares::Connection;
 use crate::state::{OpenSocket, Sockets};
@@ -52,7 +54,11 @@ const MAX_READ: usize = 16 * 1024;
 const MAX_UNWRITTEN: usize = 32 * 1024;
 
 /// A connection as the HTTP library sees it.
-pub struct Loan(Wire);
+pub struct Loan {
+    wire: Wire,
+    /// Wakes the library when the head of the next request is late.
+    alarm: Alarm,
+}
 
 /// A connection of a worker's thread, which the library or a socket owns.
 #[derive(Clone)]
@@ -61,6 +67,7 @@ pub struct Wire(Rc<Ends>);
 struct Ends {
     stream: RefCell<TcpStream>,
     turn: Cell<Turn>,
+    next_head: Cell<NextHead>,
     _open: OpenSocket,
 }
 
@@ -75,7 +82,23 @@ enum Turn {
     Socket,
 }
 
+/// A request that is being answered, until this is dropped at the end of its answer.
+#[must_use]
+pub struct Answering(Wire);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.0.next_head.set(NextHead::OnceSent);
+    }
+}
+
 impl Wire {
+    /// Notes that the head of a request is complete.
+    pub fn answering(&self) -> Answering {
+        self.0.next_head.set(NextHead::Unlimited);
+        Answering(self.clone())
+    }
+
     fn poll_read(&self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
         let mut space = [const { MaybeUninit::<u8>::uninit() }; MAX_READ];
         let mut read = ReadBuf::uninit(&mut space);
@@ -131,53 +154,63 @@ impl Wire {
 impl Loan {
     /// `open` is dropped with the last owner of the connection.
     pub fn new(stream: TcpStream, open: OpenSocket) -> Self {
-        let (stream, turn) = (RefCell::new(stream), Cell::new(Turn::Library));
-        Self(Wire(Rc::new(Ends { stream, turn, _open: open })))
+        let (stream, turn, next_head) =
+            (RefCell::new(stream), Cell::new(Turn::Library), Cell::new(NextHead::Unlimited));
+        Self { wire: Wire(Rc::new(Ends { stream, turn, next_head, _open: open })), alarm: Alarm::default() }
     }
 
     pub fn stream(&self) -> Ref<'_, TcpStream> {
-        self.0.0.stream.borrow()
+        self.wire.0.stream.borrow()
     }
 
     /// The connection for a request, which stores it in its connection data.
     pub fn wire(&self) -> Wire {
-        self.0.clone()
+        self.wire.clone()
     }
 }
 
 impl AsyncRead for Loan {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if self.0.is_called_in() {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.wire.is_called_in() {
             return Poll::Ready(Ok(()));
         }
-        Pin::new(&mut *self.0.0.stream.borrow_mut()).poll_read(cx, buffer)
+        let read = Pin::new(&mut *self.wire.0.stream.borrow_mut()).poll_read(cx, buffer);
+        // The library reads until nothing is left, so a client that sends a byte now and then is noticed, too.
+        let next_head = self.wire.0.next_head.get();
+        if read.is_pending() && self.alarm.poll(next_head, cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        read
     }
 }
 
 impl AsyncWrite for Loan {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.0.is_called_in() {
+        if self.wire.is_called_in() {
             return Poll::Ready(Ok(bytes.len()));
         }
-        self.0.poll_write(cx, bytes)
+        self.wire.poll_write(cx, bytes)
     }
 
     /// The library flushes once it has handed over everything that it had to send.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let turn = &self.0.0.turn;
+        let Ends { turn, next_head, .. } = &*self.wire.0;
         if turn.get() == Turn::LibraryToWrite {
             turn.set(Turn::Written);
             // The library polled the answer's body before it sent the head, and must poll it again.
             cx.waker().wake_by_ref();
         }
+        if next_head.get() == NextHead::OnceSent {
+            next_head.set(NextHead::Until(Instant::now() + NEXT_HEAD));
+        }
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.0.is_called_in() {
+        if self.wire.is_called_in() {
             return Poll::Ready(Ok(()));
         }
-        self.0.poll_shutdown(cx)
+        self.wire.poll_shutdown(cx)
     }
 }
 
@@ -328,6 +361,7 @@ mod tests {
     use futures_util::StreamExt;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -340,6 +374,50 @@ mod tests {
 
     fn gate() -> GateControl {
         GateControl::new(0, Arc::default())
+    }
+
+    #[actix_web::test]
+    async fn a_next_request_has_to_come_in_time() {
+        let (mut loan, mut peer) = connected().await;
+        drop(loan.wire().answering());
+        loan.flush().await.unwrap();
+        peer.write_all(b"GET /").await.unwrap();
+        loan.read_exact(&mut [0; 5]).await.unwrap();
+
+        tokio::time::pause();
+        let late = timeout(2 * NEXT_HEAD, loan.read(&mut [0; 1])).await.expect("the end of the connection");
+
+        assert_eq!(late.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[actix_web::test]
+    async fn a_request_may_take_its_time_and_its_answer_may_be_read_slowly() {
+        let (mut loan, _peer) = connected().await;
+        let answering = loan.wire().answering();
+        tokio::time::pause();
+
+        let before_its_end = timeout(2 * NEXT_HEAD, loan.read(&mut [0; 1])).await;
+        drop(answering);
+        let before_it_is_sent = timeout(2 * NEXT_HEAD, loan.read(&mut [0; 1])).await;
+
+        assert!(before_its_end.is_err() && before_it_is_sent.is_err(), "{before_its_end:?}, {before_it_is_sent:?}");
+    }
+
+    #[actix_web::test]
+    async fn the_head_of_each_request_has_all_its_time() {
+        let (mut loan, _peer) = connected().await;
+        tokio::time::pause();
+        drop(loan.wire().answering());
+        loan.flush().await.unwrap();
+        let first = timeout(NEXT_HEAD / 2, loan.read(&mut [0; 1])).await;
+
+        drop(loan.wire().answering());
+        loan.flush().await.unwrap();
+        let began = Instant::now();
+        let late = loan.read(&mut [0; 1]).await;
+
+        assert!(first.is_err() && late.is_err(), "{first:?}, {late:?}");
+        assert!(began.elapsed() >= NEXT_HEAD, "cut after {:?}", began.elapsed());
     }
 
     #[actix_web::test]

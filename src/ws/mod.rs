@@ -19,6 +19,7 @@ mod gate;
 pub mod handover;
 pub mod log_subscription;
 pub mod metrics_subscription;
+mod next_head;
 mod outlet;
 pub mod terminal;
 mod unwritten;

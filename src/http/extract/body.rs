@@ -6,12 +6,13 @@ use std::time::Duration;
 use actix_web::dev::Payload;
 use actix_web::http::header;
 use actix_web::{HttpRequest, web};
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use deserr::Deserr;
 use futures_util::StreamExt;
 use paperclip::actix::OperationModifier;
 use paperclip::v2::models::{DefaultOperationRaw, DefaultSchemaRaw, MediaRange};
 use paperclip::v2::schema::Apiv2Schema;
+use tokio::time::{Instant, timeout_at};
 
 use super::fault::{Faults, Part};
 use super::text;
@@ -23,8 +24,15 @@ use crate::state::State;
 /// The largest accepted body.
 pub const MAX_BODY: usize = 1024 * 1024;
 
-/// A slower body would occupy memory for too long.
-const MAX_BODY_TIME: Duration = Duration::from_secs(20);
+/// How long a body may pause. It occupies memory during that time.
+const MAX_PAUSE: Duration = Duration::from_secs(20);
+
+/// A body that is slower than this, in bytes a second, uses up its time for pauses: 1 MiB has two minutes, and one byte now and then
+/// has 20 seconds.
+const MIN_RATE: u32 = 8 * 1024;
+
+/// How long a large body waits for others to be read, apart from the time that it may take itself.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The service reads a body up to this size from any client. The number of larger ones in memory is limited, and shared
 /// fairly between addresses.
@@ -145,9 +153,7 @@ pub async fn read<B: Body>(
     payload: &mut Payload,
 ) -> Result<Result<B, Faults>, ApiError> {
     let Some(expected) = B::CONTENT_TYPE else { return Ok(B::parse(&[])) };
-    let collected = tokio::time::timeout(MAX_BODY_TIME, collect(state, request, payload)).await;
-    let (bytes, _permit) =
-        collected.map_err(|_| ApiError::Invalid(Faults::of(Part::Body, "value_error", "the body took too long")))??;
+    let (bytes, _permit) = collect(state, request, payload).await?;
     if bytes.is_empty() {
         let missing = || Faults::of(Part::Body, "value_error.missing", "field required");
         return Ok(B::absent().ok_or_else(missing));
@@ -170,23 +176,85 @@ async fn collect(
         return Err(ApiError::too_large());
     }
     let (mut bytes, mut permit) = (BytesMut::new(), None);
-    while let Some(chunk) = payload.next().await {
-        let chunk =
-            chunk.map_err(|_| ApiError::Invalid(Faults::of(Part::Body, "value_error", "the body was cut off")))?;
+    let mut pace = Pace::begin();
+    while let Some(chunk) = pace.next_chunk(payload).await? {
         if bytes.len() + chunk.len() > MAX_BODY {
             return Err(ApiError::too_large());
         }
         if bytes.len() + chunk.len() > SMALL_BODY && permit.is_none() {
             let share = Share::of_written(&client_address(request, state));
-            permit = Some(state.limits.shares.bodies.enter(share).await?);
+            let since = Instant::now();
+            permit = Some(state.limits.shares.bodies.enter_within(share, PATIENCE).await?);
+            pace.deadline += since.elapsed();
         }
         bytes.extend_from_slice(&chunk);
     }
     Ok((bytes, permit))
 }
 
+/// Until when the next chunk of a body has to come.
+struct Pace {
+    deadline: Instant,
+}
+
+impl Pace {
+    fn begin() -> Self {
+        Self { deadline: Instant::now() + MAX_PAUSE }
+    }
+
+    /// The body's next chunk, if it comes in time.
+    async fn next_chunk(&mut self, payload: &mut Payload) -> Result<Option<Bytes>, ApiError> {
+        let fault = |msg: &str| ApiError::Invalid(Faults::of(Part::Body, "value_error", msg));
+        let next = timeout_at(self.deadline, payload.next()).await.map_err(|_| fault("the body took too long"))?;
+        let chunk = next.transpose().map_err(|_| fault("the body was cut off"))?;
+        let length = chunk.as_ref().map_or(0, |chunk| u32::try_from(chunk.len()).unwrap_or(u32::MAX));
+        let earned = Duration::from_secs(1) * length / MIN_RATE;
+        self.deadline = (self.deadline + earned).min(Instant::now() + MAX_PAUSE);
+        Ok(chunk)
+    }
+}
+
 fn is_of_type(request: &HttpRequest, expected: &str) -> bool {
     let given = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = given.split(';').next().unwrap_or_default().trim();
     essence.eq_ignore_ascii_case(expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::error::PayloadError;
+    use futures_util::stream;
+    use tokio::time::sleep;
+
+    use super::*;
+
+    /// A body of chunks of this size, each of which follows a pause.
+    fn body(chunks: usize, size: usize, pause: Duration) -> Payload {
+        let chunks = stream::iter(0..chunks).then(move |_| async move {
+            sleep(pause).await;
+            Ok::<_, PayloadError>(Bytes::from(vec![b'x'; size]))
+        });
+        Payload::Stream { payload: Box::pin(chunks) }
+    }
+
+    /// How many chunks come in time, and whether the body does.
+    async fn read_in_time(mut body: Payload) -> (usize, bool) {
+        let (mut chunks, mut pace) = (0, Pace::begin());
+        loop {
+            match pace.next_chunk(&mut body).await {
+                Ok(Some(_)) => chunks += 1,
+                end => return (chunks, end.is_ok()),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_body_has_time_and_one_that_hardly_moves_has_not() {
+        let second = Duration::from_secs(1);
+
+        assert_eq!(read_in_time(body(128, 8 * 1024, second)).await, (128, true));
+        assert_eq!(read_in_time(body(10, 160 * 1024, 19 * second)).await, (10, true));
+        assert_eq!(read_in_time(body(1_000, 1, second)).await, (20, false));
+        assert_eq!(read_in_time(body(1, 1024, 21 * second)).await, (0, false));
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use signalbox::shares::Share;
 use tokio::io::AsyncWriteExt;
 use tokio::time::interval;
 
@@ -75,6 +76,17 @@ async fn a_chunked_body_that_is_read_leaves_the_connection_open() {
         assert_eq!(socket.status().await, 401);
         socket.pass_over_body().await;
     }
+}
+
+#[actix_web::test]
+async fn a_large_body_that_finds_no_place_is_answered_that_the_service_is_busy() {
+    let service = TestService::start_with(|config| config.shares.bodies.places = 1).await;
+    let _place = service.state.limits.shares.bodies.try_enter(Share::Service).unwrap();
+    let form = "x".repeat(100_000);
+
+    let answer = service.client.post("/auth/login").raw("application/x-www-form-urlencoded", form).send().await;
+
+    assert_eq!((answer.status, answer.header("Retry-After")), (503, "2"), "{answer}");
 }
 
 /// Bodies that are large enough to be bounded, and never end.

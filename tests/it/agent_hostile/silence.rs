@@ -67,6 +67,57 @@ async fn a_connection_that_asks_for_nothing_is_dropped() {
     assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 408"), "{}", String::from_utf8_lossy(&answer));
 }
 
+const HALF_A_HEAD: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: local";
+
+const OTHER_HALF: &[u8] = b"host\r\n\r\n";
+
+/// Sends the other half of a request's head, and reads the answer.
+async fn ask_on(socket: &mut RawSocket) {
+    socket.write(OTHER_HALF).await.unwrap();
+    assert_eq!(socket.status().await, 200);
+    socket.pass_over_body().await;
+}
+
+/// A connection on which a request was answered, and half the head of the next one was sent.
+async fn half_asked_again(site: &Site) -> RawSocket {
+    let mut socket = RawSocket::connect(site.service.address).await;
+    socket.write(HALF_A_HEAD).await.unwrap();
+    ask_on(&mut socket).await;
+    socket.write(HALF_A_HEAD).await.unwrap();
+    socket
+}
+
+#[actix_web::test]
+async fn a_connection_that_asks_again_by_half_is_dropped() {
+    let site = Site::start().await;
+    let mut socket = half_asked_again(&site).await;
+
+    let answer = socket.read_to_end().await;
+
+    assert!(answer.is_empty(), "{}", String::from_utf8_lossy(&answer));
+}
+
+#[actix_web::test]
+async fn a_connection_that_asks_again_byte_by_byte_is_cut() {
+    let site = Site::start().await;
+    let mut slow = half_asked_again(&site).await;
+
+    let took = trickle(&mut slow, b"x").await;
+
+    assert!(took < PATIENCE, "it is still being heard after {took:?}");
+}
+
+#[actix_web::test]
+async fn a_connection_that_asks_again_in_two_parts_is_answered() {
+    let site = Site::start().await;
+    let mut socket = half_asked_again(&site).await;
+
+    for _ in 0..2 {
+        ask_on(&mut socket).await;
+        socket.write(HALF_A_HEAD).await.unwrap();
+    }
+}
+
 /// Writes the same few bytes every 50 ms, until the service ends the connection. Returns how long that took.
 async fn trickle(socket: &mut RawSocket, bytes: &[u8]) -> Duration {
     let began = Instant::now();
