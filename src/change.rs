@@ -66,6 +66,8 @@ pub enum Change {
     BatchCancelled {
         batch_id: Uuid,
     },
+    /// The database has lost changes, as after a failover: anything may be as it was before.
+    Rewound,
 }
 
 impl Change {

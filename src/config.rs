@@ -142,6 +142,8 @@ pub struct Timing {
     /// How often the used memory is measured, and how long an expensive read waits while it is too much.
     pub memory_look: Duration,
     pub memory_patience: Duration,
+    /// For how long a client may take nothing of a long answer of the history before it is cut off, because the answer holds memory.
+    pub answer_pause: Duration,
     /// How fast notifications follow each other, and how long one is tried.
     pub notify: Pace,
     /// How long those who download an agent may take.
@@ -183,6 +185,7 @@ impl Default for Timing {
             disk_look: Duration::from_secs(2),
             memory_look: Duration::from_secs(1),
             memory_patience: Duration::from_secs(10),
+            answer_pause: Duration::from_secs(60),
             notify: Pace::default(),
             downloads: Limits::default(),
             updates: UpdatePace::default(),

@@ -74,5 +74,13 @@ pub async fn apply(state: &State, change: Change) {
         }
         Change::NotificationsChanged => state.notifier.nudge_here(),
         Change::BatchCancelled { batch_id } => state.jobs.batches().cancelled(batch_id),
+        // Several instances compare logins, sessions and batches with the database all the time anyway.
+        Change::Rewound => {
+            state.accounts.access.rewound().await;
+            let is_list = |topic: &Topic| matches!(topic, Topic::Servers(_) | Topic::Alerts(_));
+            state.feeds.deliver_where(is_list, &FeedFrame::Notice);
+            state.alerts.rules_changed(Scope::All).await;
+            state.notifier.nudge_here();
+        }
     }
 }

@@ -25,8 +25,8 @@ use crate::metrics::tail::{Fresh, Tail};
 /// forever.
 const MAX_AHEAD_MS: i64 = 24 * 3600 * 1000;
 
-/// The largest encoded sample that is stored. An ordinary one takes 300 bytes, one with a thousand containers 64 KiB;
-/// reading history holds a page of them in memory.
+/// The largest encoded sample that is stored; a larger one is refused. An ordinary one takes 300 bytes, one with a thousand
+/// containers 64 KiB; reading history holds a page of them in memory.
 const MAX_ENCODED_BYTES: usize = 256 * 1024;
 
 /// The largest live sample that is shown, as text. No other is sent so often.
@@ -71,8 +71,11 @@ pub struct Accepted {
     pub seq: u64,
     /// Whether one of its samples is current. If not, the agent is catching up.
     pub is_live: bool,
-    /// How many series of its last sample are not stored, plus how many its agent described beyond the limit.
-    pub series_dropped: u32,
+    /// How many series of its last sample are not stored, plus how many its agent described beyond the limit; `None` without
+    /// any sample.
+    pub series_dropped: Option<u32>,
+    /// Whether a sample was left out because it is too large.
+    pub has_too_large: bool,
     /// The time of its latest sample, if that is so far in the future that our own clock may be behind: the agent has to keep
     /// the batch until then.
     pub waits_for: Option<Timestamp>,
@@ -95,8 +98,6 @@ pub enum Refused {
     Undescribed(#[from] Undescribed),
     #[error("too many samples in one message")]
     TooMany,
-    #[error("a sample is larger than 256 KiB")]
-    TooLarge,
     #[error(transparent)]
     Codec(#[from] codec::CodecError),
 }
@@ -161,7 +162,7 @@ impl Pipeline {
         let is_ahead = |sample: &Sample| sample.timestamp.millis_since(now) > MAX_AHEAD_MS;
         let ahead = metrics.samples.iter().filter(|sample| is_ahead(sample)).map(|sample| sample.timestamp);
         let waits_for = ahead.filter(|at| self.must_wait(*at, now)).max();
-        let mut accepted = Vec::with_capacity(metrics.samples.len());
+        let (mut accepted, mut has_too_large) = (Vec::with_capacity(metrics.samples.len()), false);
         for mut sample in metrics.samples {
             let open = described.open(&std::mem::take(&mut sample.values))?;
             if waits_for.is_none() && is_ahead(&sample) {
@@ -171,16 +172,21 @@ impl Pipeline {
             sample.round();
             sample.clean();
             let unread = std::mem::take(&mut sample.unread);
-            let Kept { row, data, dropped } = self.kept(server_id, &sample, &open)?;
+            let Some(Kept { row, data, dropped }) = self.kept(server_id, &sample, &open)? else {
+                // Its agent would never get past it: it sends again what is not acknowledged.
+                metrics::counter!("signalbox_samples_refused_total").increment(1);
+                has_too_large = true;
+                continue;
+            };
             let series_dropped = described.dropped().saturating_add(dropped);
             // Processes are stored apart from the sample, and are not published with it.
             let beside = Beside { processes: sample.processes.take().map(Arc::new), unread };
             accepted.push(Checked { measured: Measured { sample, open }, row, beside, data, series_dropped });
         }
 
-        let (mut samples, mut is_live, mut series_dropped) = (Vec::with_capacity(accepted.len()), false, 0);
+        let (mut samples, mut is_live, mut series_dropped) = (Vec::with_capacity(accepted.len()), false, None);
         for Checked { measured, row, beside, data: encoded, series_dropped: dropped } in accepted {
-            series_dropped = dropped;
+            series_dropped = Some(dropped);
             let snapshot = Arc::new(Snapshot::of(server_id, measured));
             let freshness =
                 if self.show(&snapshot, owner_id, moment) { freshness(&snapshot, moment) } else { Freshness::Late };
@@ -190,7 +196,7 @@ impl Pipeline {
             samples.push(NewSample { server_id, fresh: Fresh { row, processes }, encoded });
         }
         self.fleet.seen(server_id, now);
-        Ok(Accepted { seq: metrics.seq, is_live, series_dropped, waits_for, samples })
+        Ok(Accepted { seq: metrics.seq, is_live, series_dropped, has_too_large, waits_for, samples })
     }
 
     /// Shows a live sample to the server's subscribers. Nothing is kept of it: it does not become the latest, and neither the
@@ -221,8 +227,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Returns the part of a sample that is stored. All of it is published.
-    fn kept(&self, server_id: Uuid, sample: &Sample, open: &Open) -> Result<Kept, Refused> {
+    /// Returns the part of a sample that is stored, while all of it is published; `None` if it is too large for both.
+    fn kept(&self, server_id: Uuid, sample: &Sample, open: &Open) -> Result<Option<Kept>, Refused> {
         let (mut row, mut data) = self.encoded(server_id, sample, open)?;
         let (mut dropped, none) = (0, Open::default());
         let mut taken = open;
@@ -231,13 +237,13 @@ impl Pipeline {
             (row, data) = self.encoded(server_id, sample, taken)?;
         }
         if data.len() > MAX_ENCODED_BYTES {
-            return Err(Refused::TooLarge);
+            return Ok(None);
         }
         if let Some(limited) = self.cardinality.limited(server_id, &row.shape, sample, taken) {
             dropped = dropped.saturating_add(limited.dropped);
             (row, data) = self.encoded(server_id, &limited.sample, &limited.open)?;
         }
-        Ok(Kept { row, data, dropped })
+        Ok(Some(Kept { row, data, dropped }))
     }
 
     fn encoded(&self, server_id: Uuid, sample: &Sample, open: &Open) -> Result<(Row, Vec<u8>), Refused> {
@@ -262,11 +268,12 @@ impl Pipeline {
     /// Passes a batch to the recorder, which notifies `done` when it is durable. Returns the batch if there is no room. It is
     /// written only if `session_id` holds the server then.
     pub fn record(&self, batch: Accepted, session_id: Uuid, done: actix::Recipient<Recorded>) -> Result<(), Accepted> {
-        let Accepted { seq, is_live, series_dropped, waits_for, samples } = batch;
+        let Accepted { seq, is_live, series_dropped, has_too_large, waits_for, samples } = batch;
         self.recorder.record(Batch { seq, session_id, samples, done }).map_err(|Batch { seq, samples, .. }| Accepted {
             seq,
             is_live,
             series_dropped,
+            has_too_large,
             waits_for,
             samples,
         })

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
+use std::pin::pin;
 use std::process::ExitCode;
 
 use signalbox::admin::AdminError;
@@ -12,10 +13,11 @@ use signalbox::cli::{
     AdminArgs, AuditCommand, BackupArgs, Cli, Command, DemoArgs, HealthArgs, ImportCommand, InviteArgs, ListUsersArgs,
     MigrateArgs, ServeArgs, SqliteToPostgresArgs, UserArgs, UserCommand, VerifyArgs,
 };
+use signalbox::demo::Demo;
 use signalbox::health::{self, HealthError};
 use signalbox::startup::Application;
 use signalbox::store::AccountPatch;
-use signalbox::{admin, demo, http, observe, startup};
+use signalbox::{admin, http, observe, startup};
 use signalbox_agent::signed::Allowed;
 use signalbox_signing::Signers;
 use tokio::signal::unix::{SignalKind, signal};
@@ -113,9 +115,13 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
 
 async fn show(args: DemoArgs) -> anyhow::Result<()> {
     observe::init_logs(&args.log, args.log_format)?;
-    let demo = demo::prepare(args.listen, args.data_dir, args.fleet).await?;
-    let stop = asked_to_stop()?;
-    say(&demo.greeting())?;
+    // Before there is data to remove: furnishing takes seconds.
+    let mut stop = pin!(asked_to_stop()?);
+    let mut demo = Demo::start(args.listen, args.data_dir).await?;
+    tokio::select! {
+        greeting = demo.furnish(args.fleet) => say(&greeting?)?,
+        () = stop.as_mut() => return demo.stop().await,
+    }
     demo.run_until_stopped(stop).await
 }
 

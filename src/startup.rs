@@ -226,7 +226,10 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
     // Checks everything first that may be wrong with the flags: nothing has started by then that would have to end.
     let push_secret = sender::push_secret(&config)?;
     let sender = sender::sender(&config, push_secret.as_ref())?;
-    let oidc = config.oidc.clone().map(|oidc| Oidc::new(oidc, &secret)).transpose()?;
+    let budget = config.memory_budget.unwrap_or_else(memory::usual_budget);
+    let shares = Shares::new(&sockets::sizes(&config).within(budget));
+    let remembered = config.shares.finished_sign_ins;
+    let oidc = config.oidc.clone().map(|oidc| Oidc::new(oidc, &secret, &shares, remembered)).transpose()?;
     let store = Store::open(&config.database_url(), config.database).await?.with_quotas(config.quotas);
     // A key from a file is one that all instances share.
     let shared_push = push_secret.as_ref().filter(|_| config.push_key_file.is_some());
@@ -245,13 +248,11 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
     let (tail, writer) = (Tail::default(), Uuid::now_v7());
     let disk = DiskGuard::new(config.database_directory(), config.min_free_bytes);
     disk.look();
-    let budget = config.memory_budget.unwrap_or_else(memory::usual_budget);
     let memory = Memory::new(budget).patient_for(timing.memory_patience);
     let (policy, interval) = (RetentionPolicy::new(config.retention, clock.clone()), timing.commit_interval);
     let recorder = RecorderHandle::start(store.clone(), tail.clone(), disk.clone(), writer, policy.clone(), interval);
     let (shards, schedule) = (cluster.shards.clone(), timing.archive.clone());
     let archive = ArchiveHandle::start(store.clone(), tail.clone(), writer, shards, policy.clone(), schedule).await?;
-    let shares = Shares::new(&sockets::sizes(&config));
     let history = History::new(store.clone(), fleet.clone(), tail.clone(), clock.clone(), policy, shares.clone())
         .within(memory.clone());
     let access = Access::start(store.clone(), feeds.clone()).await?;

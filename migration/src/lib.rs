@@ -46,6 +46,7 @@ mod m20261128_000033_schedule_alerts;
 mod m20261128_000034_refusal_reasons;
 mod m20261128_000038_refused_approvals;
 mod m20261128_000039_update_rollouts;
+mod m20261128_000040_open_batches;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -92,6 +93,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261128_000034_refusal_reasons::Migration),
             Box::new(m20261128_000038_refused_approvals::Migration),
             Box::new(m20261128_000039_update_rollouts::Migration),
+            Box::new(m20261128_000040_open_batches::Migration),
         ]
     }
 }

@@ -18,6 +18,7 @@ use super::Parts;
 use super::assignment::Assignment;
 use super::inbox::Inbox;
 use super::patience::Patience;
+use super::sample_budget::SampleBudget;
 use super::silence;
 use super::watch::Server;
 use crate::auth::access::Access;
@@ -32,6 +33,9 @@ use crate::store::{Alert, AlertAudience, AlertChange, AlertChanges, Silence, Sto
 
 /// The pause after a database error.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+/// The longest pause of an evaluator that cannot write: it doubles, because thousands may wait for the same database.
+const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(4);
 
 /// How soon after an alert was opened under a silence the silences are looked up again.
 const LOOK_AGAIN_MS: i64 = 3600 * 1000;
@@ -76,6 +80,7 @@ pub(super) struct AlertWriter {
     pub store: Store,
     pub fleet: Fleet,
     pub inboxes: Arc<DashMap<Uuid, Arc<Inbox>>>,
+    sample_budget: Arc<SampleBudget>,
     /// Decides when an absent agent does not count as offline yet.
     pub patience: Patience,
     /// The service is stopping, and has closed the sessions of its agents.
@@ -117,6 +122,7 @@ impl AlertWriter {
             store,
             fleet,
             inboxes: Arc::default(),
+            sample_budget: Arc::default(),
             patience,
             is_stopping: Arc::default(),
             lost: Arc::default(),
@@ -129,9 +135,15 @@ impl AlertWriter {
         }
     }
 
+    /// Returns an inbox for an evaluator, which accepts late samples up to `late_window_ms` old.
+    pub fn new_inbox(&self, assignment: Assignment, late_window_ms: i64) -> Arc<Inbox> {
+        Arc::new(Inbox::new(assignment, late_window_ms, self.sample_budget.clone()))
+    }
+
     /// Writes changes, then publishes them and wakes the notifier. Retries until the database accepts them, which delays
     /// this server's alerts; gives up only if the server was deleted or another instance evaluates it.
     pub async fn write(&self, server: &Server, assignment: Assignment, mut changes: Vec<AlertChange>) -> WriteOutcome {
+        let mut pause = RETRY_AFTER;
         let outcomes = loop {
             match self.attempt(server, assignment, &mut changes).await {
                 Ok(Some(outcomes)) => break outcomes,
@@ -142,13 +154,22 @@ impl AlertWriter {
                         return WriteOutcome::Pointless;
                     }
                     metrics::counter!("signalbox_alert_writes_failed_total").increment(1);
-                    tracing::error!(%error, server.id = %server.id, "alerts could not be written, will try again");
-                    tokio::time::sleep(RETRY_AFTER).await;
+                    // Thousands may try again while the database is away, which the log says already.
+                    if error.is_busy() && pause > RETRY_AFTER {
+                        tracing::debug!(%error, server.id = %server.id, "alerts could still not be written");
+                    } else {
+                        tracing::error!(%error, server.id = %server.id, "alerts could not be written, will try again");
+                    }
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(RETRY_AFTER_AT_MOST);
                 }
             }
         };
-        for alert in outcomes.iter().flatten() {
-            self.tell(alert).await;
+        for (change, outcome) in changes.iter().zip(&outcomes) {
+            match outcome {
+                Some(alert) => self.tell(alert).await,
+                None => self.tell_resolved(change).await,
+            }
         }
         self.notifier.nudge();
         WriteOutcome::Done(changes.into_iter().zip(outcomes).collect())
@@ -208,6 +229,16 @@ impl AlertWriter {
                 watched.into_iter().for_each(|topic| self.feeds.publish(topic, FeedFrame::Event(text.clone())));
             }
             Err(error) => tracing::error!(%error, "an alert could not be encoded for dashboards"),
+        }
+    }
+
+    /// Publishes an alert that was resolved already. An earlier attempt may have done so, and its answer was lost.
+    async fn tell_resolved(&self, change: &AlertChange) {
+        let AlertChange::Resolved { id, .. } = change else { return };
+        match self.store.alert(*id).await {
+            Ok(Some(alert)) => self.tell(&alert).await,
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, alert.id = %id, "a resolved alert cannot be read for dashboards"),
         }
     }
 

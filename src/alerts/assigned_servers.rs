@@ -90,7 +90,7 @@ impl Assigner for AssignedServers {
 
     fn arrived(&self, alerts: &Alerts, server_id: Uuid, session_id: Uuid) {
         self.sessions.insert(server_id, session_id);
-        let inbox = Arc::new(Inbox::new(Assignment::SessionHolder(session_id), i64::MAX));
+        let inbox = alerts.writer.new_inbox(Assignment::SessionHolder(session_id), i64::MAX);
         if let Some(before) = alerts.writer.inboxes.insert(server_id, inbox.clone()) {
             _ = before.order(Change::Gone);
         }
@@ -201,7 +201,7 @@ impl Alerts {
                     continue;
                 }
                 let patient_until = patient_until(last_seen_at, there.since, assigned.patience_ms);
-                let inbox = Arc::new(Inbox::new(Assignment::ShardOwner { last_seen_at, patient_until }, 0));
+                let inbox = self.writer.new_inbox(Assignment::ShardOwner { last_seen_at, patient_until }, 0);
                 if server.is_watched() && self.takes_place(server_id, &inbox) {
                     held.insert(server_id, inbox.clone());
                     self.evaluate(server, inbox, true);

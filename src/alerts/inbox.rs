@@ -1,4 +1,5 @@
-//! The input queue of an evaluator. When it is full, newer samples replace older ones, which are counted.
+//! The input queue of an evaluator. When it is full, or the samples of all evaluators take too much memory, newer samples
+//! replace older ones, which are counted.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -11,6 +12,7 @@ use signalbox_protocol::agent::Event;
 use tokio::sync::{Notify, oneshot};
 
 use super::assignment::Assignment;
+use super::sample_budget::{Reservation, SampleBudget, bytes_of};
 use super::{Beside, Freshness};
 use crate::fleet::Snapshot;
 use crate::store::{Alert, WatchedServer};
@@ -60,7 +62,13 @@ pub(super) enum Next {
 #[derive(Default)]
 pub(super) struct InboxContents {
     orders: VecDeque<(Change, oneshot::Sender<()>)>,
-    inputs: VecDeque<Input>,
+    inputs: VecDeque<Waiting>,
+}
+
+/// An input that waits. Only samples reserve memory: sessions limit how many events they pass on.
+struct Waiting {
+    input: Input,
+    _reservation: Option<Reservation>,
 }
 
 #[derive(Default)]
@@ -72,6 +80,8 @@ struct Queue {
 pub(super) struct Inbox {
     /// Why this instance evaluates the server.
     pub assignment: Assignment,
+    /// Shared by all inboxes.
+    sample_budget: Arc<SampleBudget>,
     queue: Mutex<Queue>,
     /// Set when the evaluator has started.
     wake: OnceLock<Recipient<Wake>>,
@@ -89,9 +99,10 @@ pub(super) struct Closed;
 
 impl Inbox {
     /// Accepts late samples up to `late_window_ms` old.
-    pub fn new(assignment: Assignment, late_window_ms: i64) -> Self {
+    pub fn new(assignment: Assignment, late_window_ms: i64, sample_budget: Arc<SampleBudget>) -> Self {
         Self {
             assignment,
+            sample_budget,
             queue: Mutex::default(),
             wake: OnceLock::new(),
             woken: AtomicBool::new(false),
@@ -114,10 +125,18 @@ impl Inbox {
                 return;
             }
             if queue.taken.inputs.len() >= MAX_WAITING {
-                metrics::counter!("signalbox_alert_inputs_skipped_total").increment(1);
                 queue.taken.make_room();
             }
-            queue.taken.inputs.push_back(input);
+            let reservation = match &input {
+                Input::Sample { snapshot, beside, .. } => {
+                    let bytes = bytes_of(snapshot, beside);
+                    // The newest sample of a server always has room: the fleet holds it, too.
+                    while !self.sample_budget.has_room(bytes) && queue.taken.skip_sample() {}
+                    Some(Reservation::new(&self.sample_budget, bytes))
+                }
+                Input::Event(_) | Input::Rebooted { .. } => None,
+            };
+            queue.taken.inputs.push_back(Waiting { input, _reservation: reservation });
         }
         self.wake();
     }
@@ -229,14 +248,114 @@ impl InboxContents {
         if let Some((change, done)) = self.orders.pop_front() {
             return Some(Next::Order(change, done));
         }
-        self.inputs.pop_front().map(Next::Input)
+        self.inputs.pop_front().map(|waiting| Next::Input(waiting.input))
     }
 
     /// Drops the oldest late sample, else the oldest sample, else the oldest event.
     fn make_room(&mut self) {
-        let is_late = |input: &Input| matches!(input, Input::Sample { freshness: Freshness::Late, .. });
-        let is_sample = |input: &Input| matches!(input, Input::Sample { .. });
+        if !self.skip_sample() {
+            self.skip(0);
+        }
+    }
+
+    /// Drops the oldest late sample, else the oldest sample. Returns whether there was one.
+    fn skip_sample(&mut self) -> bool {
+        let is_late = |it: &Waiting| matches!(it.input, Input::Sample { freshness: Freshness::Late, .. });
+        let is_sample = |it: &Waiting| matches!(it.input, Input::Sample { .. });
         let place = self.inputs.iter().position(is_late).or_else(|| self.inputs.iter().position(is_sample));
-        self.inputs.remove(place.unwrap_or_default());
+        place.inspect(|at| self.skip(*at)).is_some()
+    }
+
+    fn skip(&mut self, place: usize) {
+        metrics::counter!("signalbox_alert_inputs_skipped_total").increment(1);
+        self.inputs.remove(place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use signalbox_protocol::Sample;
+    use uuid::Uuid;
+
+    use super::*;
+
+    /// A sample that was taken at this second. All of them are of the same size.
+    fn snapshot(second: i64) -> Snapshot {
+        let timestamp = Timestamp::from_millis(second * 1_000);
+        Snapshot::new(Uuid::nil(), Sample { timestamp, ..Sample::default() })
+    }
+
+    fn inbox(budget: &Arc<SampleBudget>) -> Inbox {
+        Inbox::new(Assignment::Sole, 0, budget.clone())
+    }
+
+    /// Room for this many samples.
+    fn budget(samples: usize) -> Arc<SampleBudget> {
+        Arc::new(SampleBudget::new(samples * bytes_of(&snapshot(0), &Beside::default())))
+    }
+
+    fn put(inbox: &Inbox, second: i64, freshness: Freshness) {
+        inbox.put(Input::Sample { snapshot: Arc::new(snapshot(second)), beside: Beside::default(), freshness });
+    }
+
+    /// When the samples that wait were taken, in seconds.
+    fn seconds(mut contents: InboxContents) -> Vec<i64> {
+        let mut seconds = Vec::new();
+        while let Some(next) = contents.next() {
+            if let Next::Input(Input::Sample { snapshot, .. }) = next {
+                seconds.push(snapshot.sample.timestamp.as_millis() / 1_000);
+            }
+        }
+        seconds
+    }
+
+    #[test]
+    fn samples_of_all_servers_share_one_budget_and_each_keeps_its_newest() {
+        let budget = budget(3);
+        let (first, second, third) = (inbox(&budget), inbox(&budget), inbox(&budget));
+        for at in 1..=3 {
+            put(&first, at, Freshness::Live);
+        }
+
+        put(&second, 4, Freshness::Live);
+        put(&second, 5, Freshness::Live);
+        third.put(Input::Rebooted { at: Timestamp::from_millis(6_000) });
+        put(&third, 7, Freshness::Live);
+        put(&first, 8, Freshness::Live);
+
+        assert_eq!(seconds(first.take()), [8]);
+        assert_eq!(seconds(second.take()), [5]);
+        assert!(matches!(third.take().next(), Some(Next::Input(Input::Rebooted { .. }))));
+    }
+
+    #[test]
+    fn beyond_the_budget_late_samples_go_first() {
+        let inbox = inbox(&budget(2));
+        put(&inbox, 10, Freshness::Live);
+        put(&inbox, 1, Freshness::Late);
+
+        put(&inbox, 11, Freshness::Live);
+
+        assert_eq!(seconds(inbox.take()), [10, 11]);
+    }
+
+    #[test]
+    fn samples_count_until_they_are_evaluated_or_dropped() {
+        let budget = budget(2);
+        let (busy, closed) = (inbox(&budget), inbox(&budget));
+        put(&busy, 1, Freshness::Live);
+        put(&closed, 2, Freshness::Live);
+
+        let taken = busy.take();
+        put(&busy, 3, Freshness::Live);
+        put(&busy, 4, Freshness::Live);
+        let while_taken = seconds(busy.take());
+        closed.close();
+        drop(taken);
+        put(&busy, 5, Freshness::Live);
+        put(&busy, 6, Freshness::Live);
+
+        assert_eq!((while_taken, seconds(busy.take())), (vec![4], vec![5, 6]));
+        assert!(budget.has_room(2 * bytes_of(&snapshot(0), &Beside::default())));
     }
 }

@@ -7,7 +7,8 @@
 //!   [`alert_words`](crate::alert_words)
 //! - [`measurement`] (pure): reads the value for a threshold from a sample
 //! - `threshold_state`, `watch`: the thresholds of a server and their states, which turn inputs into changes of alerts
-//! - `evaluator`: the actor around them; `inbox`: its input queue; `alert_writer`: how it reads and writes
+//! - `evaluator`: the actor around them; `inbox`: its input queue; `sample_budget`: how much may wait in all of
+//!   them; `alert_writer`: how it reads and writes
 //! - `assignment`: why this instance evaluates a server; `assigner`: which servers it evaluates;
 //!   `assigned_servers`: the same with several instances
 //! - `of_schedules`: the alerts of schedules, which no evaluator opens
@@ -32,6 +33,7 @@ mod of_schedules;
 mod patience;
 mod quiet;
 mod reboots;
+mod sample_budget;
 mod threshold_state;
 mod watch;
 
@@ -67,6 +69,7 @@ use crate::store::{Alert, RuleScope, Store, StoreError, WatchedServer};
 /// The servers whose rules have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
+    All,
     /// All servers of this owner.
     Owner(Uuid),
     Server(Uuid),
@@ -225,6 +228,7 @@ impl Alerts {
         let waiting = {
             let _turn = self.loading.lock().await;
             let (scope, only) = match scope {
+                Scope::All => (RuleScope::All, None),
                 Scope::Owner(id) => (RuleScope::Owner(id), None),
                 Scope::Server(id) => (RuleScope::Server(id), Some(id)),
             };
@@ -250,23 +254,23 @@ impl Alerts {
     /// Acknowledges an alert. Returns the alert as it is then; `None` if the owner has no such alert. One that is already
     /// acknowledged or resolved stays unchanged.
     pub async fn acknowledge(&self, owner_id: Uuid, id: Uuid, author: &Author) -> Result<Option<Alert>, StoreError> {
-        let found = self.writer.store.acknowledge_alert(owner_id, id, author).await?;
-        if let Some((alert, true)) = &found {
+        let found = self.writer.store.acknowledge_alert(owner_id, id, author, self.now()).await?;
+        // Also after a call that changed nothing: the database's answer to an earlier one may have been lost.
+        if let Some(alert) = &found {
             self.writer.tell(alert).await;
         }
-        Ok(found.map(|(alert, _)| alert))
+        Ok(found)
     }
 
     /// Resolves an alert for a person. Returns it; `None` if the owner has no such alert. One that is already resolved stays
     /// unchanged. Its evaluator learns of it by [`Alerts::resolved`].
     pub async fn resolve(&self, owner_id: Uuid, id: Uuid, author: &Author) -> Result<Option<Alert>, StoreError> {
-        let Some((alert, is_new)) = self.writer.store.resolve_alert(owner_id, id, author).await? else {
-            return Ok(None);
-        };
-        if is_new {
-            self.writer.tell_and_notify(&alert).await;
+        let found = self.writer.store.resolve_alert(owner_id, id, author, self.now()).await?;
+        // Also after a call that changed nothing: the database's answer to an earlier one may have been lost.
+        if let Some(alert) = &found {
+            self.writer.tell_and_notify(alert).await;
         }
-        Ok(Some(alert))
+        Ok(found)
     }
 
     /// Informs the evaluator, if this instance has it, that a person resolved an alert.
@@ -291,6 +295,10 @@ impl Alerts {
         }
     }
 
+    fn now(&self) -> Timestamp {
+        self.writer.patience.clock.now()
+    }
+
     fn inbox(&self, server_id: Uuid) -> Option<Arc<Inbox>> {
         self.writer.inboxes.get(&server_id).map(|entry| entry.value().clone())
     }
@@ -310,7 +318,7 @@ impl Alerts {
 
     fn begin(&self, server: WatchedServer, assignment: Assignment, replays: bool) {
         if server.is_watched() {
-            let inbox = Arc::new(Inbox::new(assignment, 0));
+            let inbox = self.writer.new_inbox(assignment, 0);
             self.writer.inboxes.insert(server.server_id, inbox.clone());
             self.evaluate(server, inbox, replays);
         }
@@ -321,7 +329,7 @@ impl Alerts {
         if let Assignment::SessionHolder(_) = inbox.assignment {
             server.last_seen_at = heard_before(&server);
         }
-        let watch = Watch::new(server, self.gone_after, self.writer.patience.clock.now());
+        let watch = Watch::new(server, self.gone_after, self.now());
         inbox.set_late_window_ms(watch.late_window_ms());
         let writer = self.writer.clone();
         Evaluator::start_in_arbiter(&self.arbiter, move |_| Evaluator::new(writer, watch, inbox, replays));

@@ -281,6 +281,13 @@ impl Access {
         }
     }
 
+    /// Reads the rights to these servers again: another instance may have changed them, and this one not know of it yet.
+    pub async fn read_anew(&self, server_ids: impl Iterator<Item = Uuid>) -> Result<(), StoreError> {
+        server_ids.for_each(|server_id| self.forget(server_id));
+        let change = self.changes.fetch_add(1, Ordering::SeqCst) + 1;
+        self.read_again(change).await
+    }
+
     /// Reads all grants, unless a read that began after this change has ended by now: one serves all who waited for it.
     async fn read_again(&self, change: u64) -> Result<(), StoreError> {
         let mut contained = self.reading.lock().await;
@@ -315,6 +322,15 @@ impl Access {
         self.forgotten.fetch_add(1, Ordering::SeqCst);
         self.servers.retain(|_, known| known.owner_id != user_id);
         self.changed().await;
+    }
+
+    /// Notes that the database has lost changes: servers and grants are read again, and the rights of all sockets are checked.
+    pub async fn rewound(&self) {
+        self.forgotten.fetch_add(1, Ordering::SeqCst);
+        self.servers.clear();
+        self.changed().await;
+        let is_of_rights = |topic: &Topic| matches!(topic, Topic::Access(_) | Topic::Scope(_));
+        self.feeds.deliver_where(is_of_rights, &FeedFrame::Rights);
     }
 
     /// Tells the sockets of these users on this instance that rights may have changed.

@@ -87,6 +87,15 @@ pub struct Credentials {
     pub invitation: Option<SecretString>,
 }
 
+/// An account that may be created, and its first login.
+pub struct NewAccount {
+    user: NewUser,
+    admission: Admission,
+    login: NewLogin,
+    pair: TokenPair,
+    password: SecretString,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
     #[error("wrong user name or password")]
@@ -124,22 +133,28 @@ impl Accounts {
         Ok(!has_users)
     }
 
-    /// Creates a user and signs them in.
-    pub async fn register(
+    /// Checks whether somebody may register, and hashes their password. Nothing is stored yet.
+    pub async fn prepare(
         &self,
         new: NewUser,
         password: SecretString,
         shown: Credentials,
         origin: Origin,
-    ) -> Result<(User, TokenPair), AccountError> {
+    ) -> Result<NewAccount, AccountError> {
         let admission = self.admission(&new, &shown, &origin).await?;
         let asker = origin.asker(&new.username, None);
         let password_hash = self.passwords.hash(asker, password.clone()).await?;
-        let new = NewUser { password_hash, ..new };
-        let address = origin.address.clone();
+        let user = NewUser { password_hash, ..new };
         // Created with the account, so that the caller gets no error once the account exists.
-        let (login, pair) = self.begin_login(new.id, &new.username, Means::Password, origin)?;
-        let user = self.store.create_user(new, admission, &address, Some(login)).await?;
+        let (login, pair) = self.begin_login(user.id, &user.username, Means::Password, origin)?;
+        Ok(NewAccount { user, admission, login, pair, password })
+    }
+
+    /// Creates a user and signs them in.
+    pub async fn register(&self, account: NewAccount) -> Result<(User, TokenPair), AccountError> {
+        let NewAccount { user, admission, login, pair, password } = account;
+        let address = login.address.clone();
+        let user = self.store.create_user(user, admission, &address, Some(login)).await?;
         self.passwords.remember(user.id, &password);
         Ok((user, pair))
     }
@@ -294,7 +309,8 @@ impl Accounts {
             self.refused(Entry::new(action::USER_DELETE, user.id, actor));
             return Err(AccountError::InvalidCredentials);
         }
-        let deletion = AccountDeletion { user_id: user.id, servers_to: None, verified_hash: Some(&user.password_hash) };
+        let (verified_hash, now) = (Some(user.password_hash.as_str()), self.tokens.now());
+        let deletion = AccountDeletion { user_id: user.id, servers_to: None, verified_hash, now };
         self.store.delete_account(deletion, actor).await?.ok_or(AccountError::InvalidCredentials)
     }
 

@@ -52,8 +52,22 @@ pub struct BusClient {
 
 #[derive(Default)]
 struct LargeMessages {
-    kept: DashMap<Uuid, Bytes>,
+    kept: DashMap<Uuid, LargeMessage>,
     bytes: AtomicUsize,
+}
+
+struct LargeMessage {
+    whole: Bytes,
+    /// Only the caller fetches an answer, and only once.
+    is_answer: bool,
+}
+
+impl LargeMessages {
+    fn remove(&self, parcel_id: Uuid) {
+        if let Some((_, message)) = self.kept.remove(&parcel_id) {
+            self.bytes.fetch_sub(message.whole.len(), Ordering::Relaxed);
+        }
+    }
 }
 
 /// Says where a large message can be fetched.
@@ -90,24 +104,34 @@ impl BusClient {
         self.bus.connects()
     }
 
+    /// How many messages that arrived were lost, because their receivers were too slow.
+    pub fn lost(&self) -> u64 {
+        self.bus.lost()
+    }
+
     /// Publishes to the listeners of a subject. What cannot be carried is lost.
     pub async fn tell(&self, subject: String, message: &impl Serialize) -> Result<(), BusError> {
-        let payload = self.pack(message)?;
+        let (payload, _) = self.pack(message, false)?;
         self.count(&subject, &payload);
         self.bus.publish(subject, payload).await
     }
 
-    /// Asks a listener of a subject, and returns its answer.
+    /// Asks a listener of a subject, and returns its answer. [`BusError::Away`] and [`BusError::NoResponder`] mean that nobody got
+    /// the question.
     pub async fn ask<A: DeserializeOwned>(
         &self,
         subject: String,
         question: &impl Serialize,
         deadline: Duration,
     ) -> Result<A, BusError> {
-        let payload = self.pack(question)?;
+        let (payload, parcel_id) = self.pack(question, false)?;
         self.count(&subject, &payload);
-        let answer = self.bus.request(subject, payload, deadline).await?;
-        self.whole(answer).await?.read()
+        let answer = self.bus.request(subject, payload, deadline).await;
+        if let Some(parcel_id) = parcel_id {
+            // Every instance that answers has fetched the question, and further answers count for nothing.
+            self.large_messages.remove(parcel_id);
+        }
+        self.whole(answer?).await?.read()
     }
 
     fn count(&self, subject: &str, payload: &Bytes) {
@@ -144,23 +168,27 @@ impl BusClient {
 
     /// Answers a delivery, if the sender asked for an answer.
     pub fn answer(&self, reply: impl FnOnce(Bytes), answer: &impl Serialize) {
-        let payload = self.pack(answer).unwrap_or_else(|error| {
-            tracing::error!(%error, "cannot send an answer to another instance");
-            Bytes::from_static(&[LOST])
-        });
+        let payload = self.pack(answer, true).map_or_else(
+            |error| {
+                tracing::error!(%error, "cannot send an answer to another instance");
+                Bytes::from_static(&[LOST])
+            },
+            |(payload, _)| payload,
+        );
         reply(payload);
     }
 
-    /// Encodes a message. A large one is kept here, and the bus carries only where to fetch it.
-    fn pack(&self, message: &impl Serialize) -> Result<Bytes, BusError> {
+    /// Encodes a message. A large one is kept here, and the bus carries only where to fetch it: with its id then.
+    fn pack(&self, message: &impl Serialize, is_answer: bool) -> Result<(Bytes, Option<Uuid>), BusError> {
         let whole = written(WHOLE, message)?;
         if whole.len() <= self.bus.most_bytes() {
-            return Ok(whole);
+            return Ok((whole, None));
         }
-        written(PARCEL, &self.keep(whole)?)
+        let kept = self.keep(whole, is_answer)?;
+        Ok((written(PARCEL, &kept)?, Some(kept.parcel_id)))
     }
 
-    fn keep(&self, whole: Bytes) -> Result<LargeMessageRef, BusError> {
+    fn keep(&self, whole: Bytes, is_answer: bool) -> Result<LargeMessageRef, BusError> {
         let (parcel_id, size) = (Uuid::now_v7(), whole.len());
         if size > MAX_BYTES {
             return Err(BusError::TooLarge);
@@ -169,12 +197,11 @@ impl BusClient {
             self.large_messages.bytes.fetch_sub(size, Ordering::Relaxed);
             return Err(BusError::TooLarge);
         }
-        self.large_messages.kept.insert(parcel_id, whole);
+        self.large_messages.kept.insert(parcel_id, LargeMessage { whole, is_answer });
         let large_messages = self.large_messages.clone();
         tokio::spawn(async move {
             tokio::time::sleep(KEPT_FOR).await;
-            large_messages.kept.remove(&parcel_id);
-            large_messages.bytes.fetch_sub(size, Ordering::Relaxed);
+            large_messages.remove(parcel_id);
         });
         Ok(LargeMessageRef { instance_id: self.instance_id, parcel_id, bytes: size as u64 })
     }
@@ -195,7 +222,9 @@ impl BusClient {
         while whole.len() < size {
             let fetch = ToInstance::Fetch { parcel_id: parcel.parcel_id, from: whole.len() as u64 };
             let subject = self.subjects.instance(parcel.instance_id);
-            let part = self.bus.request(subject, written(WHOLE, &fetch)?, PART_WITHIN).await?;
+            let part = self.bus.request(subject, written(WHOLE, &fetch)?, PART_WITHIN).await;
+            // The question arrived, or this would not be reached, so no error here may say that it did not.
+            let part = part.map_err(|_| BusError::Timeout)?;
             if part.is_empty() || whole.len() + part.len() > size {
                 return Err(BusError::Malformed);
             }
@@ -204,13 +233,16 @@ impl BusClient {
         Ok(whole.freeze())
     }
 
-    /// The bytes of a large message from an offset on, as many as fit in one message; empty once it has expired.
+    /// The bytes of a large message from an offset on, as many as fit in one message; empty once it is removed: an answer with
+    /// its last part, any other message when it expires.
     fn part(&self, parcel_id: Uuid, from: u64) -> Bytes {
-        let Some(whole) = self.large_messages.kept.get(&parcel_id).map(|entry| entry.value().clone()) else {
-            return Bytes::new();
-        };
+        let found = self.large_messages.kept.get(&parcel_id).map(|entry| (entry.whole.clone(), entry.is_answer));
+        let Some((whole, is_answer)) = found else { return Bytes::new() };
         let from = usize::try_from(from).unwrap_or(usize::MAX).min(whole.len());
         let until = whole.len().min(from + self.bus.most_bytes().saturating_sub(OVERHEAD).max(OVERHEAD));
+        if is_answer && until == whole.len() {
+            self.large_messages.remove(parcel_id);
+        }
         whole.slice(from..until)
     }
 }
@@ -317,6 +349,58 @@ mod tests {
         assert!(answer == large);
     }
 
+    #[tokio::test]
+    async fn large_questions_and_answers_leave_their_room_to_the_next() {
+        let bus = LocalBus::default();
+        let (asking, answering) = (bus_client(&bus).await, bus_client(&bus).await);
+        echo(answering.clone(), "echo").await;
+        let large = vec!["x".repeat(MAX_BYTES - OVERHEAD)];
+
+        for round in 0..=MAX_KEPT_BYTES / MAX_BYTES {
+            let answer: Vec<String> = asking.ask("echo".to_owned(), &large, SOON).await.unwrap();
+            assert!(answer == large, "{round}");
+        }
+
+        let kept = [asking, answering].map(|client| client.large_messages.bytes.load(Ordering::Relaxed));
+        assert_eq!(kept, [0, 0]);
+    }
+
+    #[tokio::test]
+    async fn a_large_message_waits_for_every_listener() {
+        let bus = LocalBus::default();
+        let (telling, listening) = (bus_client(&bus).await, bus_client(&bus).await);
+        let large = vec!["x".repeat(2 * bus.most_bytes())];
+        let mut subscriptions = Vec::new();
+        for _ in 0..2 {
+            subscriptions.push(listening.listen("anything".to_owned()).await.unwrap());
+        }
+
+        telling.tell("anything".to_owned(), &large).await.unwrap();
+
+        for mut subscription in subscriptions {
+            let delivery = subscription.next().await.unwrap();
+            assert!(listening.read::<Vec<String>>(delivery.payload).await.unwrap() == large);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_large_answer_that_cannot_be_fetched_does_not_count_as_a_question_that_nobody_got() {
+        let bus = LocalBus::default();
+        let (asking, answering) = (bus_client(&bus).await, bus_client(&bus).await);
+        let mut asked = answering.listen("anything".to_owned()).await.unwrap();
+        let large = vec!["x".repeat(2 * bus.most_bytes())];
+        tokio::spawn(async move {
+            let (_, reply) = asked.next().await.unwrap().into_parts();
+            // The answer is on its way, and the bus away when it is fetched.
+            answering.answer(reply, &large);
+            bus.cut(true);
+        });
+
+        let answer = asking.ask::<Vec<String>>("anything".to_owned(), &(), SOON).await;
+
+        assert_eq!(answer, Err(BusError::Timeout));
+    }
+
     /// A bus on which the first attempt to listen on [`SHAKY`] fails, and each subscription ends after one message.
     #[derive(Default)]
     struct ShakyBus {
@@ -351,6 +435,10 @@ mod tests {
 
         fn connects(&self) -> u64 {
             1
+        }
+
+        fn lost(&self) -> u64 {
+            0
         }
 
         fn most_bytes(&self) -> usize {

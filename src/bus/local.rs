@@ -22,6 +22,7 @@ pub struct LocalBus {
     next_id: Arc<AtomicU64>,
     is_cut: Arc<AtomicBool>,
     cuts: Arc<AtomicU64>,
+    lost: Arc<AtomicU64>,
 }
 
 struct Listener {
@@ -49,6 +50,11 @@ impl LocalBus {
         }
     }
 
+    fn count_lost(&self) {
+        self.lost.fetch_add(1, Ordering::Relaxed);
+        metrics::counter!("signalbox_bus_messages_lost_total").increment(1);
+    }
+
     fn leave(&self, subject: &str, id: u64) {
         if let Some(mut listeners) = self.subjects.get_mut(subject) {
             listeners.retain(|listener| listener.id != id);
@@ -62,8 +68,8 @@ impl Bus for LocalBus {
         Box::pin(async move {
             self.check(&payload)?;
             for listener in self.listeners(&subject) {
-                if listener.try_send(Delivery::new(payload.clone(), None)).is_err() {
-                    metrics::counter!("signalbox_bus_messages_lost_total").increment(1);
+                if let Err(TrySendError::Full(_)) = listener.try_send(Delivery::new(payload.clone(), None)) {
+                    self.count_lost();
                 }
             }
             Ok(())
@@ -78,7 +84,7 @@ impl Bus for LocalBus {
             let answer = Box::new(move |payload| _ = answer.send(payload));
             match listener.try_send(Delivery::new(payload, Some(answer))) {
                 Ok(()) => {}
-                Err(TrySendError::Full(_)) => metrics::counter!("signalbox_bus_messages_lost_total").increment(1),
+                Err(TrySendError::Full(_)) => self.count_lost(),
                 Err(TrySendError::Closed(_)) => return Err(BusError::NoResponder),
             }
             let answered = async {
@@ -114,6 +120,10 @@ impl Bus for LocalBus {
 
     fn connects(&self) -> u64 {
         1 + self.cuts.load(Ordering::SeqCst)
+    }
+
+    fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
     }
 
     fn most_bytes(&self) -> usize {

@@ -28,7 +28,8 @@ pub trait Bus: Send + Sync + 'static {
     /// Publishes to all listeners. The sender does not learn whether the message arrives.
     fn publish(&self, subject: String, payload: Bytes) -> BusFuture<'_, ()>;
 
-    /// Asks one listener, and waits for the answer for at most `deadline`.
+    /// Asks one listener, and waits for the answer for at most `deadline`. [`BusError::Away`] means that the question was not
+    /// sent.
     fn request(&self, subject: String, payload: Bytes, deadline: Duration) -> BusFuture<'_, Bytes>;
 
     /// Subscribes to a subject. Once this resolves, nothing that is sent later is missed.
@@ -39,6 +40,9 @@ pub trait Bus: Send + Sync + 'static {
 
     /// How often it has connected: what was sent before the last time may be lost.
     fn connects(&self) -> u64;
+
+    /// How many messages that arrived were lost, because their receivers were too slow.
+    fn lost(&self) -> u64;
 
     /// The size limit of one message, in bytes.
     fn most_bytes(&self) -> usize;

@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_nats::client::RequestErrorKind;
@@ -17,6 +18,7 @@ use rustls::pki_types::pem::PemObject;
 use secrecy::{ExposeSecret, SecretString};
 use signalbox_agent::secret_file::{self, SecretFileError};
 use signalbox_agent::tls_words;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Bus, BusError, BusFuture, Delivery, MAX_WAITING, Subscription};
@@ -69,6 +71,8 @@ pub enum NatsError {
 #[derive(Clone)]
 pub struct NatsBus {
     client: Client,
+    /// How many messages were lost, because their receivers were too slow.
+    lost: Arc<AtomicU64>,
 }
 
 impl NatsBus {
@@ -76,6 +80,8 @@ impl NatsBus {
     pub async fn connect(config: &NatsConfig, name: &str) -> Result<Self, NatsError> {
         let addresses = config.url.expose_secret().split(',').map(|url| url.trim().parse::<ServerAddr>());
         let addresses: Vec<ServerAddr> = addresses.collect::<Result<_, _>>().map_err(|_| NatsError::Address)?;
+        let lost = Arc::<AtomicU64>::default();
+        let counter = lost.clone();
         let mut options = ConnectOptions::new()
             .name(name)
             .connection_timeout(CONNECT_WITHIN)
@@ -86,7 +92,10 @@ impl NatsBus {
                 let pause = Duration::from_millis(50).saturating_mul(1 << attempts.min(8));
                 pause.min(LONGEST_PAUSE)
             })
-            .event_callback(|event| async move { told(&event) });
+            .event_callback(move |event| {
+                let lost = counter.clone();
+                async move { told(&event, &lost) }
+            });
         // The client takes credentials only from its options, not from the addresses.
         if let Some((user, password)) = addresses.iter().find_map(named) {
             options = options.user_and_password(user, password);
@@ -105,7 +114,7 @@ impl NatsBus {
         let connected = options.connect(addresses).await;
         let client =
             connected.map_err(|error| NatsError::Connect { place: places.join(", "), detail: words(&error) })?;
-        Ok(Self { client })
+        Ok(Self { client, lost })
     }
 }
 
@@ -156,12 +165,12 @@ fn named(address: &ServerAddr) -> Option<(String, String)> {
     Some((plain(address.username()?), plain(address.password()?)))
 }
 
-/// Logs the events that an operator should know of.
-fn told(event: &Event) {
+/// Logs the events that an operator should know of, and counts lost messages.
+fn told(event: &Event, lost: &AtomicU64) {
     match event {
         Event::Connected => tracing::info!("connected to the message bus"),
         Event::Disconnected => tracing::warn!("the connection to the message bus is lost, reconnecting"),
-        Event::SlowConsumer(_) => metrics::counter!("signalbox_bus_messages_lost_total").increment(1),
+        Event::SlowConsumer(_) => count_lost(lost),
         Event::ServerError(error) => tracing::error!(%error, "the message bus reported an error"),
         Event::ClientError(error) => tracing::debug!(%error, "the client of the message bus reported an error"),
         Event::LameDuckMode | Event::Draining | Event::Closed => {
@@ -170,10 +179,16 @@ fn told(event: &Event) {
     }
 }
 
+fn count_lost(lost: &AtomicU64) {
+    lost.fetch_add(1, Ordering::Relaxed);
+    metrics::counter!("signalbox_bus_messages_lost_total").increment(1);
+}
+
 fn failed(error: &RequestError) -> BusError {
     match error.kind() {
         RequestErrorKind::NoResponders => BusError::NoResponder,
-        RequestErrorKind::TimedOut => BusError::Timeout,
+        // The client may have ended after it sent the question.
+        RequestErrorKind::TimedOut | RequestErrorKind::Other => BusError::Timeout,
         _ => BusError::Away,
     }
 }
@@ -201,7 +216,7 @@ impl Bus for NatsBus {
             self.settle().await;
             let (sender, deliveries) = mpsc::channel(MAX_WAITING);
             let (ends, ended) = oneshot::channel();
-            tokio::spawn(pass_on(self.client.clone(), subscriber, sender, ended));
+            tokio::spawn(pass_on(self.clone(), subscriber, sender, ended));
             Ok(Subscription { deliveries, _ends: ends })
         })
     }
@@ -212,6 +227,10 @@ impl Bus for NatsBus {
 
     fn connects(&self) -> u64 {
         self.client.statistics().connects.load(Ordering::Relaxed)
+    }
+
+    fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
     }
 
     fn most_bytes(&self) -> usize {
@@ -240,7 +259,7 @@ impl NatsBus {
 
 /// Hands deliveries on until the receiver is dropped.
 async fn pass_on(
-    client: Client,
+    bus: NatsBus,
     mut subscriber: Subscriber,
     deliveries: mpsc::Sender<Delivery>,
     mut ended: oneshot::Receiver<()>,
@@ -251,15 +270,15 @@ async fn pass_on(
             _ = &mut ended => None,
         };
         let Some(message) = message else { break };
-        let client = client.clone();
+        let client = bus.client.clone();
         let answer = message.reply.map(|reply| -> super::Answer {
             Box::new(move |payload| {
                 tokio::spawn(async move { client.publish(reply, payload).await });
             })
         });
         // A slow receiver must not hold up the connection. What does not fit is lost, which receivers expect.
-        if deliveries.try_send(Delivery::new(message.payload, answer)).is_err() {
-            metrics::counter!("signalbox_bus_messages_lost_total").increment(1);
+        if let Err(TrySendError::Full(_)) = deliveries.try_send(Delivery::new(message.payload, answer)) {
+            count_lost(&bus.lost);
         }
     }
 }

@@ -10,12 +10,12 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::audit::chain::Record;
+use crate::audit::chain::{Head, Record};
 use crate::bus::Subscription;
 use crate::bus::client::BusClient;
 use crate::change::Change;
 use crate::periodic::ticks;
-use crate::store::{Store, StoreError};
+use crate::store::{AuditChanges, Store, StoreError};
 
 /// How often the log is read even if no other instance rings.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -51,13 +51,13 @@ impl ChangeSignal {
 pub struct AuditTailer {
     store: Store,
     /// All entries up to this one were handed on.
-    seq: i64,
+    last: Head,
 }
 
 impl AuditTailer {
-    /// Follows the log after the entry `seq`.
-    pub fn from(store: Store, seq: i64) -> Self {
-        Self { store, seq }
+    /// Follows the log after the entry `last`.
+    pub fn from(store: Store, last: Head) -> Self {
+        Self { store, last }
     }
 
     /// Hands on new changes for as long as this instance lives. `apply` must not wait: a blocked evaluator would
@@ -102,9 +102,14 @@ impl AuditTailer {
     /// Hands on new changes page by page: a page that was handed on is not lost when the next one cannot be read.
     async fn read_if(&mut self, concerns: impl Fn(&Record) -> bool, apply: &impl Fn(Change)) -> Result<(), StoreError> {
         loop {
-            let (records, up_to) = self.store.audit_changes(self.seq, &Change::ACTIONS, AT_ONCE).await?;
+            let changes = self.store.audit_changes(&self.last, &Change::ACTIONS, AT_ONCE).await?;
+            let AuditChanges { records, up_to, is_rewound } = changes;
+            if is_rewound {
+                tracing::warn!("the database has lost changes, as after a failover: everything is read again");
+                apply(Change::Rewound);
+            }
             records.iter().filter(|record| concerns(record)).filter_map(Change::of).for_each(apply);
-            self.seq = up_to;
+            self.last = up_to;
             if (records.len() as u64) < AT_ONCE {
                 return Ok(());
             }

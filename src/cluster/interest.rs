@@ -3,11 +3,13 @@
 //! Each instance announces its topics: at once when subscribers come or go, and all of them periodically, which repairs
 //! lost messages. The topics of an instance that falls silent are forgotten soon after.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -51,17 +53,25 @@ fn unpack(packed: &Blob) -> impl Iterator<Item = Topic> {
     packed.0.chunks_exact(PACKED).take(AT_ONCE).filter_map(Topic::unpack)
 }
 
+/// Whether messages of the topic are alerts, which nothing repeats.
+pub(super) fn is_of_alerts(topic: &Topic) -> bool {
+    matches!(topic, Topic::Alerts(_))
+}
+
 /// Which topics have subscribers on which other instances. Clones are cheap.
 #[derive(Clone)]
 pub struct Interest {
     topics: Arc<DashMap<Topic, Vec<Interested>>>,
     count: Arc<AtomicUsize>,
     most: usize,
+    /// Topics of alerts of which an announcement expired: alerts since then may not have been sent. One for each account at
+    /// most.
+    expired: Arc<Mutex<HashSet<Topic>>>,
 }
 
 impl Default for Interest {
     fn default() -> Self {
-        Self { topics: Arc::default(), count: Arc::default(), most: MAX_TOPICS }
+        Self { topics: Arc::default(), count: Arc::default(), most: MAX_TOPICS, expired: Arc::default() }
     }
 }
 
@@ -96,13 +106,17 @@ impl Interest {
         self.topics.is_empty()
     }
 
-    /// Notes that an instance has subscribers for these topics, valid until `until`. Returns the topics that are new.
+    /// Notes that an instance has subscribers for these topics, valid until `until`. Returns the topics that are new, or that
+    /// had expired.
     pub fn watched(&self, instance_id: Uuid, packed: &Blob, until: Instant) -> Vec<Topic> {
-        let mut new = Vec::new();
+        let (mut new, now) = (Vec::new(), Instant::now());
         for topic in unpack(packed) {
             let mut interested = self.topics.entry(topic).or_default();
             if let Some(known) = interested.iter_mut().find(|known| known.instance_id == instance_id) {
-                known.until = until;
+                if std::mem::replace(&mut known.until, until) <= now {
+                    self.note_expired([topic]);
+                    new.push(topic);
+                }
             } else if self.count.load(Ordering::Relaxed) < self.most {
                 interested.push(Interested { instance_id, until });
                 self.count.fetch_add(1, Ordering::Relaxed);
@@ -123,11 +137,23 @@ impl Interest {
         }
     }
 
+    /// Returns those of these topics whose alerts may not have been sent since an announcement expired. Each is returned once.
+    pub fn take_expired(&self, topics: &[Topic]) -> Vec<Topic> {
+        let mut expired = self.expired.lock();
+        topics.iter().copied().filter(|topic| expired.remove(topic)).collect()
+    }
+
     /// Forgets announcements that were not renewed in time.
     pub fn forget_expired(&self, now: Instant) {
         let is_over = |interested: &Vec<Interested>| interested.iter().any(|interested| interested.until <= now);
         let over: Vec<Topic> = self.topics.iter().filter(|it| is_over(it.value())).map(|it| *it.key()).collect();
+        // Noted first: an announcement that comes now is not overlooked.
+        self.note_expired(over.iter().copied());
         over.into_iter().for_each(|topic| self.retain(topic, |interested| interested.until > now));
+    }
+
+    fn note_expired(&self, topics: impl IntoIterator<Item = Topic>) {
+        self.expired.lock().extend(topics.into_iter().filter(is_of_alerts));
     }
 
     fn retain(&self, topic: Topic, keeps: impl Fn(&Interested) -> bool) {
@@ -182,6 +208,23 @@ mod tests {
 
         assert!(interest.is_watched(server(2)));
         assert_eq!((interest.len(), interest.count.load(Ordering::Relaxed)), (1, 1));
+    }
+
+    #[test]
+    fn topics_of_alerts_that_were_announced_too_late_are_named_once() {
+        let interest = Interest::default();
+        let alerts = |number| Topic::Alerts(Uuid::from_u128(number));
+        let (soon, all) = (Instant::now(), [alerts(1), alerts(2), alerts(3), server(4)]);
+        interest.watched(Uuid::nil(), &pack(&all), soon);
+        interest.left(Uuid::nil(), &pack(&[alerts(3)]));
+        // Not forgotten yet.
+        assert_eq!(interest.watched(Uuid::nil(), &pack(&[alerts(1)]), later()), [alerts(1)]);
+        interest.forget_expired(soon);
+
+        assert_eq!(interest.watched(Uuid::nil(), &pack(&all), later()), [alerts(2), alerts(3), server(4)]);
+
+        assert_eq!(interest.take_expired(&all), [alerts(1), alerts(2)]);
+        assert!(interest.take_expired(&all).is_empty());
     }
 
     #[test]

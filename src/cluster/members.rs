@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::periodic::every;
 use crate::shards::Shards;
-use crate::store::{Beat, Entered, NewInstance, Store, StoreError, Swept};
+use crate::store::{Beat, DEAD_AFTER_MS, Entered, NewInstance, Store, StoreError, Swept};
 
 /// How often an instance reports that it is alive.
 const BEAT_EVERY: Duration = Duration::from_secs(2);
@@ -25,6 +25,16 @@ const DRAIN_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long after its last heartbeat an instance still uses its shards: well before others consider it dead.
 const TRUSTED_FOR: Duration = Duration::from_secs(6);
+
+/// An instance without a heartbeat for this long is dead.
+const DEAD_AFTER: Duration = Duration::from_millis(DEAD_AFTER_MS.unsigned_abs());
+
+/// The longest time between two heartbeats here in which those of the others cannot have expired, too: the last one of
+/// another instance may be a period older, and its next one a period later.
+const LONGEST_GAP: Duration = DEAD_AFTER.saturating_sub(BEAT_EVERY.saturating_mul(2));
+
+/// How long the others have to report again after a database that was away from all of them.
+const STEADY_AFTER: Duration = DEAD_AFTER.saturating_add(BEAT_EVERY);
 
 /// Why an instance cannot join the others.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +62,34 @@ pub struct Members {
     has_left: Arc<AtomicBool>,
     /// Counts how often other instances considered this one dead: all its sessions must be checked then.
     lost: Arc<watch::Sender<u64>>,
+    heartbeats: Arc<Mutex<Heartbeats>>,
+}
+
+/// When this instance could report that it is alive.
+struct Heartbeats {
+    last: Instant,
+    /// Since then none was late.
+    steady_since: Instant,
+}
+
+impl Heartbeats {
+    fn begin(now: Instant) -> Self {
+        Self { last: now, steady_since: now }
+    }
+
+    /// Notes a heartbeat that succeeded.
+    fn beat(&mut self, at: Instant) {
+        if at.saturating_duration_since(self.last) > LONGEST_GAP {
+            self.steady_since = at;
+        }
+        self.last = at;
+    }
+
+    /// Whether instances without a heartbeat are dead, and not only without the database, as this one was or is.
+    fn are_steady(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.last) <= LONGEST_GAP
+            && now.saturating_duration_since(self.steady_since) >= STEADY_AFTER
+    }
 }
 
 impl Members {
@@ -65,6 +103,7 @@ impl Members {
             is_draining: Arc::default(),
             has_left: Arc::default(),
             lost: Arc::new(watch::Sender::new(0)),
+            heartbeats: Arc::new(Mutex::new(Heartbeats::begin(Instant::now()))),
         };
         members.enter_again().await?;
         members.beat().await?;
@@ -128,6 +167,7 @@ impl Members {
         // Taken before the query: shards are valid from the moment of the query.
         let asked = Instant::now();
         let beat = self.store.beat(self.new.id, self.is_draining.load(Ordering::SeqCst)).await?;
+        self.heartbeats.lock().beat(asked);
         if self.has_left.load(Ordering::SeqCst) {
             return Ok(());
         }
@@ -154,14 +194,15 @@ impl Members {
     }
 
     async fn sweep_dead(&self, swept: &impl Fn(Vec<Swept>)) -> Result<(), EnterError> {
-        loop {
+        while self.heartbeats.lock().are_steady(Instant::now()) {
             let some = self.store.sweep_dead().await?;
             if some.is_empty() {
-                return Ok(());
+                break;
             }
             tracing::warn!(servers = some.len(), "ended the sessions of a dead instance");
             swept(some);
         }
+        Ok(())
     }
 }
 
@@ -171,5 +212,32 @@ async fn in_time(work: impl Future<Output = Result<(), EnterError>>, failure: &s
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::error!(%error, "{failure}"),
         Err(_) => tracing::error!("the database is too slow: {failure}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_count_as_dead_only_after_steady_heartbeats_here() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut heartbeats = Heartbeats::begin(start);
+        (2..10).step_by(2).for_each(|second| heartbeats.beat(at(second)));
+        assert!(!heartbeats.are_steady(at(9)), "it has just started");
+        heartbeats.beat(at(10));
+        assert!(heartbeats.are_steady(at(10)));
+
+        assert!(!heartbeats.are_steady(at(60)), "its own heartbeat is late, too");
+        heartbeats.beat(at(60));
+        assert!(!heartbeats.are_steady(at(60)));
+        (62..70).step_by(2).for_each(|second| heartbeats.beat(at(second)));
+        assert!(!heartbeats.are_steady(at(69)));
+
+        heartbeats.beat(at(70));
+        assert!(heartbeats.are_steady(at(70)));
+        heartbeats.beat(at(74));
+        assert!(heartbeats.are_steady(at(74)), "no heartbeat of another instance can have expired in that time");
     }
 }

@@ -1,4 +1,4 @@
-//! Commands of a single instance: a job that it does not have does not exist.
+//! Commands of a single instance: a job that it does not have was sent by an earlier run of the service, or does not exist.
 
 use std::collections::HashSet;
 use std::future::ready;
@@ -27,6 +27,13 @@ pub(super) struct Alone {
     pub writer: Arc<JobWriter>,
 }
 
+impl Alone {
+    async fn running_row(&self, server_id: Uuid, id: Uuid) -> Result<Option<Command>, StoreError> {
+        let row = self.store.find_command(server_id, id).await?;
+        Ok(row.filter(|row| JobStatus::of(&row.status) == JobStatus::Running))
+    }
+}
+
 impl UnheldJobs for Alone {
     fn is_reachable(&self, _: Uuid) -> BoxFuture<'_, bool> {
         Box::pin(ready(false))
@@ -43,8 +50,17 @@ impl UnheldJobs for Alone {
         })
     }
 
-    fn find(&self, _: Uuid, _: Uuid) -> BoxFuture<'_, Result<Option<Arc<Job>>, StoreError>> {
-        Box::pin(ready(Ok(None)))
+    fn find(&self, server_id: Uuid, id: Uuid) -> BoxFuture<'_, Result<Option<Arc<Job>>, StoreError>> {
+        Box::pin(async move {
+            let Some(row) = self.running_row(server_id, id).await? else { return Ok(None) };
+            let job = self.take_up(row).await;
+            // If it ended after its row was read, nobody would end this job.
+            if self.running_row(server_id, id).await?.is_none() {
+                self.running.forget(id);
+                return Ok(None);
+            }
+            Ok(Some(job))
+        })
     }
 
     fn take_up(&self, row: Command) -> BoxFuture<'_, Arc<Job>> {
@@ -68,8 +84,14 @@ impl UnheldJobs for Alone {
     }
 
     /// Stores nothing: the end was stored before, or the server was deleted.
-    fn store_end_of(&self, _: Uuid, _: Uuid, _: End) -> BoxFuture<'_, ()> {
-        Box::pin(ready(()))
+    fn store_end_of<'a>(
+        &'a self,
+        _: Uuid,
+        _: Uuid,
+        _: End,
+        _: &'a (dyn Fn() -> bool + Send + Sync),
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(ready(Ok(())))
     }
 }
 

@@ -27,6 +27,9 @@ use crate::store::{Command, CommandBatch, CommandWrite, Once, StoreError};
 /// How often this instance checks the state of its batches, and looks for batches that no instance runs.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 
+/// How often a single instance looks for batches that it stored and does not run.
+const RESUME_EVERY: Duration = Duration::from_secs(10);
+
 /// How long to wait until an agent takes the request to end a command. The agent gets it again when it reconnects.
 const ASKED_WITHIN: Duration = Duration::from_secs(30);
 
@@ -186,7 +189,8 @@ impl Batches {
         begun.await.unwrap_or(Err(RunError::Stopping))
     }
 
-    /// Continues the batches that an earlier run of the service left.
+    /// Continues the batches that an earlier run of the service left, and those that this one stored without an answer of the
+    /// database.
     pub async fn resume_all(&self) -> Result<(), StoreError> {
         for batch in self.means.runners.left_behind().await? {
             self.resume(batch).await?;
@@ -197,9 +201,15 @@ impl Batches {
     async fn resume(&self, batch: CommandBatch) -> Result<(), StoreError> {
         let batch_id = batch.id;
         let Some(mut run) = self.prepare(batch) else { return Ok(()) };
+        // Another run of it may have ended, or somebody cancelled it, after it was read and before it was claimed.
+        let standing = self.means.store.batch_standings(&[batch_id]).await?.pop();
+        let Some(standing) = standing.filter(|standing| !standing.has_ended) else { return Ok(()) };
         let rows = self.means.store.batch_commands(batch_id).await?;
         tracing::info!(batch.id = %batch_id, "a batch continues");
         run.take_up(rows);
+        if standing.is_cancelled {
+            self.cancelled(batch_id);
+        }
         tokio::spawn(run.run_to_its_end());
         Ok(())
     }
@@ -246,6 +256,16 @@ impl Batches {
             self.means.writer.write(CommandWrite::AuditOnly, entries).await?;
         }
         Ok(())
+    }
+
+    /// Continues batches that no task runs, for as long as the only instance runs.
+    pub async fn keep_resuming(&self) {
+        every(RESUME_EVERY, async || {
+            if let Err(error) = self.resume_all().await {
+                tracing::warn!(%error, "unfinished batches could not be checked, will try again");
+            }
+        })
+        .await;
     }
 
     /// Takes over batches that no instance runs, and applies what other instances did to batches that run here.

@@ -131,8 +131,14 @@ mod tests {
             Box::pin(ready(Ok(batch_ids)))
         }
 
-        fn store_end_of(&self, _: Uuid, _: Uuid, _: End) -> BoxFuture<'_, ()> {
-            Box::pin(ready(()))
+        fn store_end_of<'a>(
+            &'a self,
+            _: Uuid,
+            _: Uuid,
+            _: End,
+            _: &'a (dyn Fn() -> bool + Send + Sync),
+        ) -> BoxFuture<'a, Result<(), StoreError>> {
+            Box::pin(ready(Ok(())))
         }
     }
 

@@ -146,6 +146,7 @@ impl Jobs {
             running: base.running.clone(),
             writer: base.writer.clone(),
             local: base.local.clone(),
+            looking_up: Arc::default(),
         };
         Self::with(base, Arc::new(elsewhere), Arc::new(runners))
     }
@@ -386,7 +387,8 @@ impl Jobs {
     /// Keeps replicas and batches in step with other instances, for as long as this one runs.
     pub async fn keep_company(self, remote: Remote) {
         let Self { clock, store, running, writer, local, batches, .. } = self;
-        let remote = RemoteJobs { store, homes: Homes::new(remote), running, writer, local };
+        let homes = Homes::new(remote);
+        let remote = RemoteJobs { store, homes, running, writer, local, looking_up: Arc::default() };
         join(Replicas { clock, remote }.keep(), batches.keep()).await;
     }
 }

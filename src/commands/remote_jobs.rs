@@ -57,8 +57,15 @@ pub(super) trait UnheldJobs: Send + Sync + 'static {
     /// Returns which of these batches were cancelled; only those that this instance may not have learnt of.
     fn called_off(&self, batch_ids: HashSet<Uuid>) -> BoxFuture<'_, Result<HashSet<Uuid>, StoreError>>;
 
-    /// Stores the end of a command whose job this instance does not have, unless its end is already stored.
-    fn store_end_of(&self, server_id: Uuid, id: Uuid, end: End) -> BoxFuture<'_, ()>;
+    /// Stores the end of a command whose job this instance does not have, unless its end is already stored. Tries to find that out
+    /// while `is_awaited`, and returns an error if it is not known then.
+    fn store_end_of<'a>(
+        &'a self,
+        server_id: Uuid,
+        id: Uuid,
+        end: End,
+        is_awaited: &'a (dyn Fn() -> bool + Send + Sync),
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
 /// Jobs of agents that are connected to other instances; cheap to clone.
@@ -69,6 +76,9 @@ pub(super) struct RemoteJobs {
     pub running: RunningJobs,
     pub writer: Arc<JobWriter>,
     pub local: Arc<LocalJobs>,
+    /// Held while the command of a reported result is looked up: an agent that invents results takes one connection to the
+    /// database, and not all.
+    pub looking_up: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl RemoteJobs {
@@ -93,17 +103,28 @@ impl RemoteJobs {
         followed
     }
 
-    /// Returns the row of a command; retries for as long as the database is unavailable.
-    async fn row(&self, server_id: Uuid, id: Uuid) -> Option<Command> {
+    /// Returns the row of a command; retries while that `is_awaited` and the database is unavailable.
+    async fn row(
+        &self,
+        server_id: Uuid,
+        id: Uuid,
+        is_awaited: &(dyn Fn() -> bool + Send + Sync),
+    ) -> Result<Option<Command>, StoreError> {
         loop {
-            match self.store.find_command(server_id, id).await {
-                Ok(row) => return row,
+            match self.look_up(server_id, id).await {
+                Ok(row) => return Ok(row),
+                Err(error) if !is_awaited() => return Err(error),
                 Err(error) => {
                     tracing::error!(job.id = %id, %error, "a command that has ended could not be looked up, will try again")
                 }
             }
             tokio::time::sleep(STORE_AGAIN_AFTER).await;
         }
+    }
+
+    async fn look_up(&self, server_id: Uuid, id: Uuid) -> Result<Option<Command>, StoreError> {
+        let _turn = self.looking_up.lock().await;
+        self.store.find_command(server_id, id).await
     }
 }
 
@@ -143,8 +164,9 @@ impl UnheldJobs for RemoteJobs {
                     return Err(error);
                 }
                 Err(BusError::NoResponder) => CallError::Offline,
-                Err(BusError::TooLarge) => CallError::Unreachable,
-                Err(error @ (BusError::Timeout | BusError::Away | BusError::Malformed)) => {
+                // It was not sent either.
+                Err(BusError::TooLarge | BusError::Away) => CallError::Unreachable,
+                Err(error @ (BusError::Timeout | BusError::Malformed)) => {
                     tracing::warn!(job.id = %job.id(), %error, "it is not known whether a command was sent");
                     job.change(Standing::mark_sent);
                     return Ok(());
@@ -195,15 +217,24 @@ impl UnheldJobs for RemoteJobs {
     }
 
     /// The job was handed over a moment ago, because its agent seemed to have disconnected.
-    fn store_end_of(&self, server_id: Uuid, id: Uuid, end: End) -> BoxFuture<'_, ()> {
+    fn store_end_of<'a>(
+        &'a self,
+        server_id: Uuid,
+        id: Uuid,
+        end: End,
+        is_awaited: &'a (dyn Fn() -> bool + Send + Sync),
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let has_ended = |row: &Command| !matches!(JobStatus::of(&row.status), JobStatus::Running | JobStatus::Lost);
-            let Some(row) = self.row(server_id, id).await.filter(|row| !has_ended(row)) else { return };
+            let Some(row) = self.row(server_id, id, is_awaited).await?.filter(|row| !has_ended(row)) else {
+                return Ok(());
+            };
             let job = self.running.remember(Job::sent_before(row));
             job.change(Standing::set_local);
             if job.end(end) {
                 self.writer.store_end(&job).await;
             }
+            Ok(())
         })
     }
 }

@@ -55,7 +55,7 @@ impl AgentReports {
         }
     }
 
-    /// Takes in a result. The receiver resolves when the agent does not have to keep it any more.
+    /// Takes in a result. The receiver resolves when the agent does not have to keep it any more, with an error if it has to.
     pub fn result(&self, server_id: Uuid, result: CommandResult) -> oneshot::Receiver<()> {
         let (settled, is_settled) = oneshot::channel();
         let id = result.command_id;
@@ -79,7 +79,14 @@ impl AgentReports {
                 // If another instance published the end, it may not have stored it. An end that is stored stays.
                 Some(job) if is_first || job.is_remote() => reports.writer.store_end(&job).await,
                 Some(job) => reports.writer.until_stored(job.id()).await,
-                None => reports.elsewhere.store_end_of(server_id, id, end).await,
+                None => {
+                    // Its agent reports it again on its next connection.
+                    let is_awaited = || !settled.is_closed();
+                    if let Err(error) = reports.elsewhere.store_end_of(server_id, id, end, &is_awaited).await {
+                        tracing::error!(server.id = %server_id, job.id = %id, %error, "an agent keeps the result of a command that could not be looked up");
+                        return;
+                    }
+                }
             }
             _ = settled.send(());
         });

@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use self::ending::{Ending, all, ending};
 pub use self::plan::next_after;
-use self::plan::{Plan, plan};
+use self::plan::{LATE_MS, Plan, plan};
 use super::batch::{BatchServer, Batches, NewBatch};
 use super::jobs::RunError;
 use crate::audit::{Actor, Entry, Outcome, action};
@@ -88,7 +88,7 @@ impl Schedules {
             return Ok(());
         }
         let now = self.clock.now();
-        let mut due = self.store.due_schedules(now).await?;
+        let mut due = self.store.due_schedules(now, now.plus_millis(-LATE_MS)).await?;
         // What was missed can wait, and what is due now would be late.
         due.sort_by_cached_key(|schedule| !plan(schedule, now).is_some_and(|plan| plan.is_on_time));
         for schedule in due {
@@ -117,10 +117,11 @@ impl Schedules {
         let expected = plan.occurrence.due_at;
         let occurrence = Occurrence { expected, missed: 0, missed_at: None, ..plan.occurrence };
         if self.store.is_schedule_running(schedule.id).await? {
-            return self.pass(schedule, occurrence, "still_running", &servers, alarms).await;
+            let refusal = ("still_running", "the run before had not ended");
+            return self.pass(schedule, occurrence, refusal, &servers, alarms).await;
         }
         if servers.is_empty() {
-            return self.pass(schedule, occurrence, "no_server", &servers, alarms).await;
+            return self.pass(schedule, occurrence, ("no_server", "it has no server"), &servers, alarms).await;
         }
         let actor = Actor {
             user_id: Some(schedule.owner_id),
@@ -144,8 +145,9 @@ impl Schedules {
         };
         match self.batches.start_once(Uuid::now_v7(), new, Once::Occurrence(occurrence), vec![entry]).await {
             Ok(_) => Ok(()),
-            Err(RunError::Store(StoreError::QuotaExceeded { .. })) => {
-                self.pass(schedule, occurrence, "quota_exceeded", &servers, alarms).await
+            Err(RunError::Store(error @ StoreError::QuotaExceeded { .. })) => {
+                let why = error.to_string();
+                self.pass(schedule, occurrence, ("quota_exceeded", &why), &servers, alarms).await
             }
             Err(error) => Err(error),
         }
@@ -173,20 +175,18 @@ impl Schedules {
         Ok(())
     }
 
-    /// Notes that a schedule is due and cannot run.
+    /// Notes that a schedule is due and cannot run, with the outcome of the run and the reason for people.
     async fn pass(
         &self,
         schedule: &Schedule,
         occurrence: Occurrence,
-        outcome: &'static str,
+        (outcome, why): (&'static str, &str),
         servers: &[BatchServer],
         alarms: &impl Alarms,
     ) -> Result<(), RunError> {
         let detail = json!({ "name": schedule.name, "command": schedule.command, "due_at": occurrence.due_at });
         let refused = entry(action::SCHEDULE_RUN, schedule, Actor::service(""));
         let refused = refused.outcome(Outcome::Failed(outcome.into())).detail(detail);
-        let why =
-            if outcome == "still_running" { "the run before had not ended" } else { "too many batches were running" };
         let endings = all(servers, &format!("did not run: {why}"));
         let alerts = self.alerts(schedule, endings, occurrence.now, alarms).await?;
         let changed = self.store.pass_schedule(occurrence, Some(outcome), vec![refused], alerts).await?;

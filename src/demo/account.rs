@@ -17,8 +17,11 @@ use crate::random;
 use crate::state::State;
 use crate::store::{NewApiKey, NewServer, NewUser, PageRequest, Server, ServerFilter, StoreError, Visibility};
 
-/// Servers that one query lists.
+/// Rows that one query lists.
 const PAGE: u64 = 500;
+
+/// All of a short list.
+pub const ALL: PageRequest = PageRequest { limit: PAGE, offset: 0 };
 
 /// A person with an account.
 pub struct Person {
@@ -81,7 +84,8 @@ async fn register(state: &State, person: &Person, password: SecretString) -> Res
     };
     let setup_code = Some(state.accounts.setup.code().clone());
     let shown = Credentials { setup_code, ..Credentials::default() };
-    let (user, _) = state.accounts.register(new, password, shown, origin()).await?;
+    let account = state.accounts.prepare(new, password, shown, origin()).await?;
+    let (user, _) = state.accounts.register(account).await?;
     Ok(user.id)
 }
 
@@ -107,6 +111,13 @@ pub async fn servers(state: &State, owner_id: Uuid) -> Result<HashMap<String, Se
 /// Creates a server.
 pub async fn create(state: &State, new: NewServer) -> Result<Uuid, StoreError> {
     Ok(state.store.create_server(new, Actor::command_line()).await?.record.id)
+}
+
+/// Deletes a server that has no history.
+pub async fn delete(state: &State, owner_id: Uuid, server_id: Uuid) -> Result<(), StoreError> {
+    state.store.delete_server(owner_id, server_id, Actor::command_line()).await?;
+    effects::commit(state, Change::ServerDeleted { server_id, owner_id }).await;
+    Ok(())
 }
 
 /// A new key of a server, with its id.

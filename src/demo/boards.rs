@@ -3,8 +3,8 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use super::Scene;
-use crate::store::{NewView, SharedWith, StoreError, ViewKind};
+use super::{Scene, account};
+use crate::store::{NewView, SharedWith, StoreError, ViewKind, ViewReader};
 
 /// A chart of the dashboard: one series, a line for each server.
 struct Chart {
@@ -48,6 +48,7 @@ pub async fn write(scene: &Scene<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Saves one. What an unfinished start has left is used again.
 async fn save(
     scene: &Scene<'_>,
     kind: ViewKind,
@@ -55,6 +56,11 @@ async fn save(
     description: &str,
     definition: String,
 ) -> Result<Uuid, StoreError> {
+    let reader = ViewReader { user_id: scene.owner_id, audiences: Vec::new() };
+    let known = scene.state.store.list_views(&reader, kind, account::ALL).await?;
+    if let Some(left) = known.items.iter().find(|it| it.view.name == name) {
+        return Ok(left.view.id);
+    }
     let new = NewView {
         owner_id: scene.owner_id,
         kind,

@@ -182,7 +182,7 @@ pub async fn leave(
     Ok(())
 }
 
-/// Writes the commands that people have run.
+/// Writes the commands that people have run, in one transaction.
 pub async fn commands(scene: &Scene<'_>) -> Result<(), StoreError> {
     let mut changes = Vec::new();
     for (name, hours, command, by) in COMMANDS {

@@ -4,6 +4,7 @@
 //! - `course`, `gauges`, `processes`, `containers`, `journal`, `shell`: what they measure and answer, as pure functions of the
 //!   server and the time, with `incidents` and `noise`
 //! - `past`: writes their history; `stories`, `chronicle`: what people saw and did; `boards`: the charts that they saved
+//! - `unfinished`: makes good for a start that was ended before their past was written
 //! - `agent`: their agents, which speak the real protocol and run nothing
 //! - `account`: accounts, servers and keys
 
@@ -23,6 +24,7 @@ mod processes;
 mod services;
 mod shell;
 mod stories;
+mod unfinished;
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -43,6 +45,7 @@ use self::agent::{SimulatedAgent, Site};
 use self::cast::{Machine, fleet};
 use self::course::Course;
 use self::past::Simulated;
+use self::unfinished::Mark;
 use crate::audit::Actor;
 use crate::config::Config;
 use crate::startup::{Application, StartupError};
@@ -58,9 +61,7 @@ const THIS_MACHINE: &str = "this machine";
 /// A running demo.
 pub struct Demo {
     address: SocketAddr,
-    password: SecretString,
-    server_id: Uuid,
-    fleet: u16,
+    state: State,
     service: JoinHandle<Result<(), StartupError>>,
     stop_service: oneshot::Sender<()>,
     stop_agents: watch::Sender<bool>,
@@ -80,52 +81,6 @@ struct Scene<'a> {
     servers: &'a [Simulated],
 }
 
-/// Starts the service, the accounts, this machine's agent and `fleet` simulated servers.
-pub async fn prepare(listen: SocketAddr, data_dir: Option<PathBuf>, fleet: u16) -> anyhow::Result<Demo> {
-    let directory = data_dir.is_none().then(tempfile::tempdir).transpose().context("cannot make a data directory")?;
-    let data_dir = data_dir.or_else(|| directory.as_ref().map(|directory| directory.path().to_owned()));
-    let config = Config { listen, ..Config::new(data_dir.unwrap_or_default()) };
-    let application = Application::build(config).await?;
-    let (address, state) = (application.address(), application.state());
-
-    let (stop_service, stopped) = oneshot::channel();
-    let service = actix_web::rt::spawn(application.run_until_stopped(async move { _ = stopped.await }));
-    let (owner_id, password) = account::visitor(&state).await?;
-
-    let (stop_agents, stopping) = watch::channel(false);
-    let known = account::servers(&state, owner_id).await?;
-    let server_id = match known.get(THIS_MACHINE) {
-        Some(server) => server.record.id,
-        None => account::create(&state, this_machine(owner_id)).await?,
-    };
-    let (_, key) = account::key(&state, owner_id, server_id).await?;
-    let config = signalbox_agent::Config::new(&dial(address), key.expose_secret())?;
-    let mut agents = vec![actix_web::rt::spawn(watch_over(signalbox_agent::run(config, until(stopping.clone()))))];
-    let Fleet { simulated, author } = start_fleet(&state, owner_id, fleet, reachable(address), &stopping).await?;
-    agents.extend(simulated);
-
-    let first_sample = async {
-        while state.fleet.latest(server_id).is_none() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    if tokio::time::timeout(FIRST_SAMPLE, first_sample).await.is_err() {
-        tracing::warn!("the agent of this machine has not sent a sample yet");
-    }
-    Ok(Demo {
-        address,
-        password,
-        server_id,
-        fleet,
-        service,
-        stop_service,
-        stop_agents,
-        agents,
-        author,
-        _directory: directory,
-    })
-}
-
 /// The tasks of the simulated servers.
 struct Fleet {
     simulated: Vec<JoinHandle<()>>,
@@ -138,16 +93,25 @@ async fn start_fleet(
     owner_id: Uuid,
     count: u16,
     address: SocketAddr,
-    stopping: &watch::Receiver<bool>,
+    stop_agents: &watch::Sender<bool>,
 ) -> anyhow::Result<Fleet> {
     if count == 0 {
         return Ok(Fleet { simulated: Vec::new(), author: None });
     }
-    let known = account::servers(state, owner_id).await?;
+    let mark = Mark::of(state);
+    let is_unfinished = mark.is_set().await?;
+    let mut known = account::servers(state, owner_id).await?;
+    if is_unfinished {
+        unfinished::remove_untold(state, owner_id, &mut known).await?;
+    }
     let machines: Vec<Arc<Machine>> = fleet(count).into_iter().map(Arc::new).collect();
     // Every story refers to the first start, which the servers of kept data remember.
     let first = machines.iter().find_map(|machine| known.get(&machine.name));
     let began = first.map(|server| Timestamp::from(server.record.created_at).plus_millis(past::DAYS * 86_400_000));
+    let is_first = began.is_none();
+    if is_first {
+        mark.set().await?;
+    }
     let course = Course { began_ms: began.unwrap_or_else(Timestamp::now).as_millis() };
     let (mut servers, mut new, mut keys) = (Vec::new(), Vec::new(), Vec::new());
     for machine in machines {
@@ -172,7 +136,6 @@ async fn start_fleet(
         servers: &new,
     };
     // Servers that join those of an earlier start have their values from now on, because the stories are written only once.
-    let is_first = began.is_none();
     if is_first {
         for ((server_id, machine), (key_id, _)) in servers.iter().zip(&keys) {
             if !incidents::is_heard(machine, 0.0) {
@@ -181,30 +144,35 @@ async fn start_fleet(
             }
         }
         state.store.backdate_accounts(&[owner_id, colleague_id], course.at(-24.0 * past::DAYS as f64)).await?;
-        chronicle::commands(&scene).await?;
         stories::write(&scene).await?;
         boards::write(&scene).await?;
-        // Last, because the agents connect after it.
+        // Late, because the agents connect after it.
         chronicle::events(&scene).await?;
+        // Last, because they say that all stories are there.
+        chronicle::commands(&scene).await?;
     }
     let mut simulated = Vec::new();
     for ((_, machine), (_, key)) in servers.iter().zip(keys) {
         if incidents::is_heard(machine, 0.0) {
             let site = Site { course, machine: machine.clone(), stopped: HashSet::new() };
-            let agent = agent::run(SimulatedAgent { site, address, key }, until(stopping.clone()));
+            let agent = agent::run(SimulatedAgent { site, address, key }, until(stop_agents.subscribe()));
             simulated.push(actix_web::rt::spawn(agent));
         }
     }
-    let author = is_first.then(|| actix_web::rt::spawn(write_past(state.clone(), course, servers)));
+    let has_no_past = is_first || is_unfinished;
+    let author = has_no_past.then(|| actix_web::rt::spawn(write_past(state.clone(), course, servers, mark)));
     Ok(Fleet { simulated, author })
 }
 
-async fn write_past(state: State, course: Course, servers: Vec<Simulated>) {
+async fn write_past(state: State, course: Course, servers: Vec<Simulated>, mark: Mark) {
     let began = Instant::now();
     match past::write(&state.store, course, &servers).await {
         Ok(with_month) => {
             let seconds = began.elapsed().as_secs_f64();
             tracing::info!("made {} days of history for {with_month} servers in {seconds:.1} s", past::DAYS);
+            if let Err(error) = mark.remove().await {
+                tracing::warn!(%error, "the next start on this data writes the history again");
+            }
         }
         Err(error) => tracing::error!(%error, "the history of the simulated servers could not be written"),
     }
@@ -246,17 +214,91 @@ fn id_at(at: Timestamp, salt: u64) -> Uuid {
 }
 
 impl Demo {
-    /// The text for newcomers: the address, the account, and commands to paste.
-    pub fn greeting(&self) -> String {
-        let (base, password, id) = (dial(self.address), self.password.expose_secret(), self.server_id);
-        let username = account::VISITOR.username;
-        let simulated = match self.fleet {
-            0 => String::new(),
-            1 => " 1 other server is simulated.".to_owned(),
-            count => format!(" {count} other servers are simulated."),
+    /// Starts the service.
+    pub async fn start(listen: SocketAddr, data_dir: Option<PathBuf>) -> anyhow::Result<Self> {
+        let directory =
+            data_dir.is_none().then(tempfile::tempdir).transpose().context("cannot make a data directory")?;
+        let data_dir = data_dir.or_else(|| directory.as_ref().map(|directory| directory.path().to_owned()));
+        let config = Config { listen, ..Config::new(data_dir.unwrap_or_default()) };
+        let application = Application::build(config).await?;
+        let (address, state) = (application.address(), application.state());
+        let (stop_service, stopped) = oneshot::channel();
+        let service = actix_web::rt::spawn(application.run_until_stopped(async move { _ = stopped.await }));
+        Ok(Self {
+            address,
+            state,
+            service,
+            stop_service,
+            stop_agents: watch::Sender::new(false),
+            agents: Vec::new(),
+            author: None,
+            _directory: directory,
+        })
+    }
+
+    /// Adds the accounts, this machine's agent and `fleet` simulated servers. Returns the text for newcomers.
+    pub async fn furnish(&mut self, fleet: u16) -> anyhow::Result<String> {
+        let (address, state) = (self.address, &self.state);
+        let (owner_id, password) = account::visitor(state).await?;
+
+        let known = account::servers(state, owner_id).await?;
+        let server_id = match known.get(THIS_MACHINE) {
+            Some(server) => server.record.id,
+            None => account::create(state, this_machine(owner_id)).await?,
         };
-        format!(
-            r#"
+        let (_, key) = account::key(state, owner_id, server_id).await?;
+        let config = signalbox_agent::Config::new(&dial(address), key.expose_secret())?;
+        let agent = signalbox_agent::run(config, until(self.stop_agents.subscribe()));
+        self.agents.push(actix_web::rt::spawn(watch_over(agent)));
+        let Fleet { simulated, author } =
+            start_fleet(state, owner_id, fleet, reachable(address), &self.stop_agents).await?;
+        self.agents.extend(simulated);
+        self.author = author;
+
+        let first_sample = async {
+            while state.fleet.latest(server_id).is_none() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        if tokio::time::timeout(FIRST_SAMPLE, first_sample).await.is_err() {
+            tracing::warn!("the agent of this machine has not sent a sample yet");
+        }
+        Ok(greeting(address, &password, server_id, fleet))
+    }
+
+    /// Runs until `stop` resolves.
+    pub async fn run_until_stopped(mut self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
+        tokio::select! {
+            () = stop => self.stop().await,
+            ended = &mut self.service => Ok(ended??),
+        }
+    }
+
+    /// Ends the agents and the service, and removes the data, unless a directory was named for it.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        // Only data that is kept has a next start, and that writes what is missing.
+        if let Some(author) = self.author {
+            author.abort();
+        }
+        _ = self.stop_agents.send(true);
+        for agent in self.agents {
+            agent.await?;
+        }
+        _ = self.stop_service.send(());
+        Ok(self.service.await??)
+    }
+}
+
+/// The text for newcomers: the address, the account, and commands to paste.
+fn greeting(address: SocketAddr, password: &SecretString, id: Uuid, fleet: u16) -> String {
+    let (base, password, username) = (dial(address), password.expose_secret(), account::VISITOR.username);
+    let simulated = match fleet {
+        0 => String::new(),
+        1 => " 1 other server is simulated.".to_owned(),
+        count => format!(" {count} other servers are simulated."),
+    };
+    format!(
+        r#"
 Signalbox is running, and an agent of this machine is connected.{simulated}
 Open the address in a browser:
 
@@ -274,28 +316,7 @@ Or paste this to watch this machine's numbers move:
     | grep -oE '"(cpu|memory)_percent":[0-9.]+|"timestamp":"[^"]*"'; sleep 5; done
 
 Press Ctrl-C to stop it."#
-        )
-    }
-
-    /// Runs until `stop` resolves.
-    pub async fn run_until_stopped(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
-        tokio::pin!(stop);
-        let mut service = self.service;
-        tokio::select! {
-            () = &mut stop => {}
-            ended = &mut service => return Ok(ended??),
-        }
-        // What it has not written yet would be the history of a demo that nobody looks at any more.
-        if let Some(author) = self.author {
-            author.abort();
-        }
-        _ = self.stop_agents.send(true);
-        for agent in self.agents {
-            agent.await?;
-        }
-        _ = self.stop_service.send(());
-        Ok(service.await??)
-    }
+    )
 }
 
 /// The address to connect to a service that listens on `listening`.

@@ -97,7 +97,9 @@ async fn seal(
     let made = tokio::task::spawn_blocking(move || make(&mut author));
     let blocks = made.await.map_err(|_| PastError::Interrupted)??;
     if !blocks.is_empty() {
-        store.seal(&[Sealing { blocks, ..Sealing::of(*server_id) }]).await?;
+        // A start that was ended before its history was complete has written some of them.
+        let replaced = blocks.iter().map(|block| store.replaced(block.info.key, None)).collect();
+        store.seal(&[Sealing { blocks, replaced, ..Sealing::of(*server_id) }]).await?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use super::incidents::{
     DEPLOYED, ERRORS_LASTED, LAST_OOM, LEAK_HOURS, OFFLINE_SINCE, drive_crossed, filled_at, leak_crossed,
 };
 use super::past::Simulated;
-use super::{Scene, id_at};
+use super::{Scene, account, id_at};
 use crate::alert_words::{Comparison, MetricType, Severity, Status};
 use crate::alerts::measurement::Unit;
 use crate::alerts::text::{AlertSubject, Measured, fired};
@@ -16,8 +16,8 @@ use crate::audit::Actor;
 use crate::change::Change;
 use crate::effects;
 use crate::store::{
-    Alert, AlertAudience, AlertChange, AlertEvent, Reach, SilenceTerms, StoreError, Threshold, ThresholdTerms,
-    WeeklySchedule,
+    Alert, AlertAudience, AlertChange, AlertEvent, Reach, SilenceTerms, StoreError, Threshold, ThresholdFilter,
+    ThresholdTerms, Visibility, WeeklySchedule,
 };
 
 /// A threshold of the demo, for the servers with a tag.
@@ -154,9 +154,17 @@ pub async fn write(scene: &Scene<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// The thresholds. Those that an unfinished start has left are used again.
 async fn thresholds(scene: &Scene<'_>) -> Result<Vec<Threshold>, StoreError> {
+    let visible = Visibility::of_owner(scene.owner_id);
+    let known = scene.state.store.list_thresholds(&visible, ThresholdFilter::default(), account::ALL).await?;
     let mut all = Vec::new();
     for Rule { tag, metric, limit, lasts_seconds, severity } in RULES {
+        let is_it = |it: &&Threshold| it.metric_type == metric.word() && it.tag.as_deref() == Some(tag);
+        if let Some(left) = known.items.iter().find(is_it) {
+            all.push(left.clone());
+            continue;
+        }
         let terms = ThresholdTerms {
             reach: Reach { server_id: None, tag: Some(tag.to_owned()) },
             metric_type: metric.word().to_owned(),

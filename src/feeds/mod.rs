@@ -198,6 +198,12 @@ impl Feeds {
         }
     }
 
+    /// Delivers a frame to the subscribers of this instance to such topics.
+    pub fn deliver_where(&self, is_such: impl Fn(&Topic) -> bool, frame: &FeedFrame) {
+        let topics: Vec<Topic> = self.topics.iter().map(|entry| *entry.key()).filter(is_such).collect();
+        topics.into_iter().for_each(|topic| self.deliver(topic, frame.clone()));
+    }
+
     /// Plans to wake the subscribers of a topic for the metrics that wait.
     fn call_after(&self, rest: Duration, topic: Topic, pace: Arc<Pace>) {
         let feeds = self.clone();

@@ -44,6 +44,21 @@ impl Snapshot {
     pub fn json(&self) -> Bytes {
         self.json.get_or_init(|| snapshot_json(self.server_id, &self.sample, &self.open)).clone()
     }
+
+    /// Returns about how much memory it takes. Names of open series belong to their connection.
+    pub fn bytes(&self) -> usize {
+        let Sample { cpu_per_core, disk_usage, disk_io, network, temperatures, containers, .. } = &self.sample;
+        let disks = size_of_val(disk_usage.as_slice()) + size_of_val(disk_io.as_slice());
+        let devices = size_of_val(network.as_slice()) + size_of_val(temperatures.as_slice());
+        let lists = size_of_val(cpu_per_core.as_slice()) + disks + devices + size_of_val(containers.as_slice());
+        let disk_names = disk_usage.iter().map(|disk| &disk.path).chain(disk_io.iter().map(|io| &io.device));
+        let device_names =
+            network.iter().map(|net| &net.interface).chain(temperatures.iter().map(|sensor| &sensor.label));
+        let container_names = containers.iter().flat_map(|container| [&container.id, &container.name]);
+        let names: usize = disk_names.chain(device_names).chain(container_names).map(String::len).sum();
+        let open = self.open.len() * size_of::<(usize, f64)>();
+        size_of::<Self>() + lists + names + open + self.json.get().map_or(0, Bytes::len)
+    }
 }
 
 /// Returns the JSON of a metrics snapshot, written without building a map: the sample's own object with one more field.

@@ -26,7 +26,7 @@ use crate::auth::account::{AccountError, Credentials, Origin, TokenPair};
 use crate::change::Change;
 use crate::effects;
 use crate::state::State;
-use crate::store::{NewUser, User, UserPatch};
+use crate::store::{NewUser, StoreError, User, UserPatch};
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = passwords_match -> Faults)]
@@ -153,11 +153,18 @@ pub async fn register(
     };
     let Browser { who, jar } = ask.subject;
     let is_invited = shown.invitation.is_some();
-    let (user, mut pair) = ask.state.accounts.register(new, input.password.0, shown, who.into()).await?;
-    if is_invited {
-        // The invitation may have had grants.
-        effects::commit(&ask.state, Change::AccessChanged).await;
-    }
+    let state = ask.state;
+    let account = state.accounts.prepare(new, input.password.0, shown, who.into()).await?;
+    // In a separate task: the invitation may have grants, which also count if the client disconnects.
+    let registered = run_detached(async move {
+        let registered = state.accounts.register(account).await;
+        // Even after an error of the database: the account may be stored although the answer was lost.
+        if is_invited && matches!(&registered, Ok(_) | Err(AccountError::Store(StoreError::Database(_)))) {
+            effects::commit(&state, Change::AccessChanged).await;
+        }
+        Ok(registered?)
+    });
+    let (user, mut pair) = registered.await?;
     let cookie = jar.map(|jar| jar.keep(&mut pair));
     let answer = CreatedJson(RegisteredOut {
         user: UserOut { id: Id(user.id), email: user.email, username: user.username, full_name: user.full_name },
@@ -344,9 +351,14 @@ pub async fn change_password(ask: Checked<SignedIn, NoQuery, extract::Json<Passw
     let SignedIn { caller, actor } = ask.subject;
     let changed = run_detached(async move {
         let changed = ask.state.accounts.change_password(&caller, current, new, actor).await;
-        if let Ok(ended) = &changed {
-            let change = Change::PasswordChanged { user_id: caller.user_id, ended: ended.clone() };
-            effects::commit(&ask.state, change).await;
+        let ended = match &changed {
+            Ok(ended) => Some(ended.clone()),
+            // The password may be changed although the answer was lost, so the user's logins are read again.
+            Err(AccountError::Store(StoreError::Database(_))) => Some(Vec::new()),
+            Err(_) => None,
+        };
+        if let Some(ended) = ended {
+            effects::commit(&ask.state, Change::PasswordChanged { user_id: caller.user_id, ended }).await;
         }
         Ok(changed)
     });

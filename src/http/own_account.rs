@@ -13,7 +13,7 @@ use super::task::run_detached;
 use crate::auth::account::AccountError;
 use crate::change::Change;
 use crate::effects;
-use crate::store::DeletedAccount;
+use crate::store::{DeletedAccount, StoreError};
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults)]
@@ -36,9 +36,14 @@ pub async fn delete_me(
     let user_id = caller.user_id;
     let deleted = run_detached(async move {
         let deleted = state.accounts.delete_own(&caller, password, actor).await;
-        if let Ok(DeletedAccount { batches }) = &deleted {
-            let change = Change::AccountDeleted { user_id, servers_to: None, batches: batches.clone() };
-            effects::commit(&state, change).await;
+        let batches = match &deleted {
+            Ok(DeletedAccount { batches }) => Some(batches.clone()),
+            // The account may be deleted although the answer was lost.
+            Err(AccountError::Store(StoreError::Database(_))) => Some(Vec::new()),
+            Err(_) => None,
+        };
+        if let Some(batches) = batches {
+            effects::commit(&state, Change::AccountDeleted { user_id, servers_to: None, batches }).await;
         }
         Ok(deleted)
     });

@@ -290,7 +290,8 @@ pub async fn update(
         expect_may_share(&ask.state, &caller, access.owner_id(), &added).await?;
     }
     run_detached(async move {
-        let updated = ask.state.store.update_server(access.owner_id(), access.server_id(), patch, actor).await;
+        let (owner_id, server_id, now) = (access.owner_id(), access.server_id(), ask.state.clock.now());
+        let updated = ask.state.store.update_server(owner_id, server_id, patch, actor, now).await;
         // Even after an error: a change may be stored although its answer was lost.
         effects::commit(&ask.state, changed(&access)).await;
         Ok(Json(out(&ask.state, &caller, &access, found(updated?)?).await?))

@@ -24,6 +24,7 @@ use crate::logs::Log;
 use crate::shares::{Connection, Permit, Share};
 use crate::state::State;
 use crate::ws::dashboard::{BEARER_PROTOCOL, SocketAuth};
+use crate::ws::fleet_subscription::ListPlaces;
 use crate::ws::metrics_subscription::{LiveMetrics, Sources};
 use crate::ws::terminal::{self, LiveTerminal, MAX_CHARACTERS};
 use crate::ws::{
@@ -99,7 +100,10 @@ async fn fleet(
     state: web::Data<State>,
 ) -> Result<HttpResponse, actix_web::Error> {
     let pass = visitor(&request, &state).await?.pass();
-    fleet_subscription::open(&state, pass, &request, payload).map_err(not_an_upgrade)
+    // The list of servers costs more than the rest of the socket.
+    let share = Share::Account(pass.caller.user_id);
+    let places = ListPlaces::new(&state.limits.shares.fleet_views, share).map_err(ApiError::from)?;
+    fleet_subscription::open(&state, pass, places, &request, payload).map_err(not_an_upgrade)
 }
 
 /// `/ws/logs/{server_id}`: the same, for a log.

@@ -16,7 +16,7 @@ use super::reply::{Done, Listed, fault_of};
 use super::task::run_detached;
 use crate::change::Change;
 use crate::effects;
-use crate::store::{Account, AccountDeletion, AccountPatch, DeletedAccount};
+use crate::store::{Account, AccountDeletion, AccountPatch, DeletedAccount, StoreError};
 
 /// An account.
 #[derive(Debug, Serialize, Apiv2Schema)]
@@ -149,9 +149,18 @@ pub async fn remove(ask: Checked<Recent<Administrator<IdPath>>, DeletionQuery>) 
     }
     let state = ask.state;
     run_detached(async move {
-        let deletion = AccountDeletion { user_id, servers_to, verified_hash: None };
-        let DeletedAccount { batches } = state.store.delete_account(deletion, actor).await?.ok_or_else(not_found)?;
-        effects::commit(&state, Change::AccountDeleted { user_id, servers_to, batches }).await;
+        let deletion = AccountDeletion { user_id, servers_to, verified_hash: None, now: state.clock.now() };
+        let deleted = state.store.delete_account(deletion, actor).await;
+        let batches = match &deleted {
+            Ok(Some(DeletedAccount { batches })) => Some(batches.clone()),
+            // The account may be deleted although the answer was lost. After other errors it is not, and its agents stay connected.
+            Err(StoreError::Database(_)) => Some(Vec::new()),
+            Ok(None) | Err(_) => None,
+        };
+        if let Some(batches) = batches {
+            effects::commit(&state, Change::AccountDeleted { user_id, servers_to, batches }).await;
+        }
+        deleted?.ok_or_else(not_found)?;
         Ok(Done("Account deleted"))
     })
     .await

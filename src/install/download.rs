@@ -2,16 +2,13 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncReadExt;
-use tokio::sync::{Mutex, watch};
-use tokio::time::timeout;
 
 use super::CHUNK;
-use crate::shares::Permit;
+use crate::shares::{Permit, Revocable};
 
 /// How long a download may take. Without limits, clients that read nothing could block all others.
 #[derive(Debug, Clone)]
@@ -30,11 +27,8 @@ impl Default for Limits {
 
 /// A program that is being sent, at the speed of its client.
 pub struct Download {
-    /// `None` once it has taken too long.
-    held: Arc<Mutex<Option<OpenFile>>>,
+    open: Revocable<OpenFile>,
     left: u64,
-    /// Notified of each piece.
-    taken: watch::Sender<()>,
 }
 
 /// The resources that a download occupies.
@@ -46,10 +40,8 @@ struct OpenFile {
 impl Download {
     /// A download of a file's first bytes, from its current position.
     pub(super) fn new(file: File, bytes: u64, place: Permit, limits: Limits) -> Self {
-        let held = Arc::new(Mutex::new(Some(OpenFile { file: tokio::fs::File::from_std(file), _place: place })));
-        let (taken, pieces) = watch::channel(());
-        tokio::spawn(limit(Arc::downgrade(&held), pieces, limits));
-        Self { held, left: bytes, taken }
+        let open = OpenFile { file: tokio::fs::File::from_std(file), _place: place };
+        Self { open: Revocable::new(open, limits.whole, limits.pause), left: bytes }
     }
 
     /// Returns the next piece, or `None` at the end.
@@ -57,30 +49,21 @@ impl Download {
         if self.left == 0 {
             return None;
         }
-        self.taken.send_replace(());
-        let mut held = self.held.lock().await;
-        let Some(OpenFile { file, .. }) = held.as_mut() else { return Some(Err(io::ErrorKind::TimedOut.into())) };
-        let mut chunk = BytesMut::with_capacity(CHUNK.min(usize::try_from(self.left).unwrap_or(CHUNK)));
-        match file.read_buf(&mut chunk).await {
+        let most = CHUNK.min(usize::try_from(self.left).unwrap_or(CHUNK));
+        let read = async |open: &mut OpenFile| {
+            let mut chunk = BytesMut::with_capacity(most);
+            let length = open.file.read_buf(&mut chunk).await?;
+            Ok::<_, io::Error>((length, chunk))
+        };
+        match self.open.piece(read).await.flatten() {
             // The file became shorter: the connection is cut, because its length has been announced.
-            Ok(0) => Some(Err(io::ErrorKind::UnexpectedEof.into())),
-            Ok(length) => {
+            Ok((0, _)) => Some(Err(io::ErrorKind::UnexpectedEof.into())),
+            Ok((length, chunk)) => {
                 self.left = self.left.saturating_sub(length as u64);
                 Some(Ok(chunk.freeze()))
             }
             Err(error) => Some(Err(error)),
         }
-    }
-}
-
-/// Takes away a download's resources when it takes too long. The download cannot do that itself: while a client reads
-/// nothing, it is not polled.
-async fn limit(held: Weak<Mutex<Option<OpenFile>>>, mut pieces: watch::Receiver<()>, limits: Limits) {
-    let taking = async { while let Ok(Ok(())) = timeout(limits.pause, pieces.changed()).await {} };
-    _ = timeout(limits.whole, taking).await;
-    // Nothing is left if the download has ended.
-    if let Some(held) = held.upgrade() {
-        *held.lock().await = None;
     }
 }
 

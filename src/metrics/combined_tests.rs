@@ -24,7 +24,7 @@ fn series(columns: &[(&str, &[Option<f64>])]) -> Series {
         ((*name).to_owned(), points)
     });
     let timestamps = (0..count).map(|minute| 60 * i64::try_from(minute).unwrap()).collect();
-    Series { resolution_seconds: 60, timestamps, columns: columns.collect(), damaged_blocks: 0 }
+    Series { resolution_seconds: 60, timestamps, columns: columns.collect(), damaged_blocks: 0, place: None }
 }
 
 fn cpu(values: &[f64]) -> Series {
@@ -141,7 +141,7 @@ fn a_value_holds_until_the_next_sample_is_overdue_and_a_gap_stays_a_gap() {
     }
     let timestamps = vec![0, 5, 10];
     let columns = [("cpu_percent".to_owned(), points)].into();
-    let read = Series { resolution_seconds: 5, timestamps, columns, damaged_blocks: 0 };
+    let read = Series { resolution_seconds: 5, timestamps, columns, damaged_blocks: 0, place: None };
     let mut combiner = Combiner::new(fine, Function::Sum, GroupBy::None);
 
     combiner.add(member(WEB_1, &[]), &names(&["cpu_percent"]), &read).unwrap();

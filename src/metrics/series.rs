@@ -9,6 +9,7 @@ use signalbox_history::rollup::{self, bucket_start, follows_within, gap_ms};
 use super::query::reader::Reader;
 use super::query::wanted::{Selection, name_of};
 use super::query::{HistoryError, Resolution};
+use crate::shares::Permit;
 
 /// Columns with a common list of times.
 #[derive(Debug, Default)]
@@ -20,6 +21,8 @@ pub struct Series {
     pub columns: BTreeMap<String, Points>,
     /// How many blocks could not be read.
     pub damaged_blocks: usize,
+    /// Their place among the answers of an account.
+    pub place: Option<Permit>,
 }
 
 /// The values of one series, one for each time up to its last one; `None` for times without a value.
@@ -106,6 +109,7 @@ pub async fn read(mut reader: Reader, resolution: Resolution) -> Result<Series, 
     }
     let Series { columns, .. } = &mut builder.series;
     columns.retain(|_, points| !points.values.is_empty());
+    builder.series.place = reader.into_place();
     Ok(builder.series)
 }
 

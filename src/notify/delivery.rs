@@ -30,7 +30,7 @@ pub(super) const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// What the delivery log notes where the right to see the server ended before a message was sent.
 const NOT_SHARED: &str = "the server is not shared with this account any more";
 
-/// How long the delivery log is kept, in milliseconds.
+/// How long the delivery log is kept, in milliseconds. What was sent last about an open alert is kept longer.
 const KEPT_MS: i64 = 30 * 24 * 3_600 * 1_000;
 
 /// What sending needs.
@@ -100,6 +100,12 @@ impl DeliveryContext {
     async fn withdrew(&self, claim: &Claim) -> bool {
         loop {
             let withdrawn = async {
+                if self.lost(claim).await?.is_empty() {
+                    return Ok(false);
+                }
+                // What is given up stays given up, so the rights are read again first.
+                let contents = claim.rows.iter().filter_map(NotificationContent::of);
+                self.access.read_anew(contents.map(|content| content.alert.server_id)).await?;
                 let lost = self.lost(claim).await?;
                 if !lost.is_empty() {
                     self.store.withdraw(claim, &lost, NOT_SHARED, self.clock.now()).await?;

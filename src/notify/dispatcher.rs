@@ -29,7 +29,8 @@ use crate::store::{Due, Share, Store, StoreError};
 const REMINDED_AT_ONCE: u64 = 100;
 
 /// At startup, a retry planned later than this is taken for the work of a clock that was ahead, and moved forward. A
-/// receiver that had asked for a longer pause gets one attempt too early.
+/// receiver that had asked for a longer pause gets one attempt too early. Alerts that are to be checked later than this are
+/// checked once more, too.
 const LONGEST_WAIT: Duration = Duration::from_secs(2 * 3_600);
 
 /// Asks the dispatcher to read the outbox.
@@ -109,13 +110,14 @@ impl Dispatcher {
         self.progress.is_looking = true;
         let (store, share) = (self.context.store.clone(), self.shards.share());
         let looked = Instant::now();
-        // A retry planned before the clock jumped waits for the old clock's time. Once for each jump: otherwise an
-        // unreachable receiver would be tried without a pause.
+        // A retry or a reminder planned before the clock jumped waits for the old clock's time. Once for each jump:
+        // otherwise an unreachable receiver would be tried without a pause.
         let put_off_before = self.clock.disturbed().is_some_and(|ago| ago < self.progress.hastened.elapsed());
         let now = self.clock.now();
         let survey = async move {
             if put_off_before {
                 store.hasten_notifications(now, now).await?;
+                store.hasten_alerts(now, now).await?;
             }
             Survey::make(&store, &share).await
         };
@@ -282,8 +284,10 @@ impl Actor for Dispatcher {
         let taken_over = self.senders.take_over(store.clone(), now);
         let released = async move {
             taken_over.await?;
-            // The clock may have been ahead when a retry was planned.
-            store.hasten_notifications(after(now, LONGEST_WAIT), now).await
+            // The clock may have been ahead when a retry or a reminder was planned.
+            let latest = after(now, LONGEST_WAIT);
+            store.hasten_notifications(latest, now).await?;
+            store.hasten_alerts(latest, now).await
         };
         ctx.spawn(released.into_actor(self).map(|released, dispatcher, ctx| {
             if let Err(error) = released {

@@ -68,7 +68,7 @@ pub const COUNTERS: [(&str, &str); 39] = [
     ("signalbox_notifications_failed_total", "Attempts at notifications that failed, by kind of channel"),
     ("signalbox_notifications_sent_total", "Notifications delivered, by kind of channel"),
     ("signalbox_samples_recorded_total", "Samples stored"),
-    ("signalbox_samples_refused_total", "Samples refused because their time is in the future"),
+    ("signalbox_samples_refused_total", "Samples refused because their time is in the future or they are too large"),
     ("signalbox_server_events_dropped_total", "Events of servers dropped because too many were waiting"),
     ("signalbox_shares_evicted_total", "Connections closed in favour of others when a pool was full, by pool"),
     ("signalbox_shares_refused_total", "Requests and connections refused because a pool was full, by pool"),

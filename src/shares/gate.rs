@@ -1,6 +1,7 @@
 //! Limits how many callers are inside at the same time; the others wait for the turn of their share.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -149,6 +150,12 @@ impl Permit {
         self.gate.state().line.change(self.share, to);
         self.share = to;
         self.gate.admit();
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Permit").field(&self.gate.0.pool).finish()
     }
 }
 

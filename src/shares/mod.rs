@@ -7,6 +7,8 @@
 //! identified themselves. They have no line: when all seats are taken, a newcomer takes the seat of the client that has
 //! been silent for longest, in the share that has the most seats.
 //!
+//! What a client keeps as long as it reads is [`Revocable`]: a client that stops to read loses it, and with it its place.
+//!
 //! There are no rate limits: a well-behaved client is never refused for asking often, only for being one of too many at
 //! the same time. [`mod@line`], [`turns`] and [`seating`] decide and know neither clock nor task; [`gate`] and
 //! [`seats`] act.
@@ -14,6 +16,7 @@
 mod connection;
 pub mod gate;
 pub mod line;
+mod revocable;
 pub mod seating;
 pub mod seats;
 pub mod share;
@@ -22,6 +25,7 @@ pub mod turns;
 
 pub use connection::Connection;
 pub use gate::{Full, Gate, Permit};
+pub use revocable::Revocable;
 pub use seats::{Seat, Seats};
 pub use share::{Part, Share};
 pub use sizes::Sizes;
@@ -39,10 +43,18 @@ pub struct Shares {
     pub arrivals: Gate,
     /// Open sockets of dashboards, by account.
     pub dashboards: Gate,
+    /// Parts of the lists that sockets of all servers hold, by account.
+    pub fleet_views: Gate,
     /// Large bodies that are being read, by address.
     pub bodies: Gate,
     /// Reads that unpack or search a lot of history, by account.
     pub reads: Gate,
+    /// Answers of the history that are small for sure, until their clients have them, by account.
+    pub answers: Gate,
+    /// All other answers of the history, by account.
+    pub exports: Gate,
+    /// Reads of one server each for answers about many, by account.
+    pub overviews: Gate,
     /// Listings of the available series, by account.
     pub listings: Gate,
     /// Searches of logs, by account.
@@ -51,6 +63,10 @@ pub struct Shares {
     pub enrolments: Gate,
     /// Downloads of the agents' programs, by address.
     pub downloads: Gate,
+    /// Sign-ins that ask the identity provider, by address.
+    pub sign_ins: Gate,
+    /// Checks of the identity provider's logout messages, by address.
+    pub logouts: Gate,
 }
 
 impl Shares {
@@ -61,12 +77,18 @@ impl Shares {
             keys: Gate::new("keys", sizes.keys),
             arrivals: Gate::new("arrivals", sizes.arrivals),
             dashboards: Gate::new("dashboards", sizes.dashboards),
+            fleet_views: Gate::new("fleet_views", sizes.fleet_views),
             bodies: Gate::new("bodies", sizes.bodies),
             reads: Gate::new("reads", sizes.reads),
+            answers: Gate::new("answers", sizes.answers),
+            exports: Gate::new("exports", sizes.exports),
+            overviews: Gate::new("overviews", sizes.overviews),
             listings: Gate::new("listings", sizes.listings),
             searches: Gate::new("searches", sizes.searches),
             enrolments: Gate::new("enrolments", sizes.enrolments),
             downloads: Gate::new("downloads", sizes.downloads),
+            sign_ins: Gate::new("sign_ins", sizes.sign_ins),
+            logouts: Gate::new("logouts", sizes.logouts),
         }
     }
 }

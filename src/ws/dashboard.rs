@@ -8,7 +8,9 @@
 //! output is sent only as the peer reads, and the whole actor waits for that. So a feature writes a bounded piece at a
 //! time and then calls [`Dashboard::again`].
 
+mod check;
 mod renewal;
+mod single_flight;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,21 +26,21 @@ use signalbox_protocol::{Encoding, Timestamp, close};
 use uuid::Uuid;
 
 use super::assembly::{Assembly, CompleteMessage};
-use super::end::{Closing, End};
+use super::end::Closing;
 use super::gate::{Gate, GateControl};
 use super::handover::{Incoming, hand_over};
 use super::outlet::{Outlet, Tap};
 use super::{code_of, reason};
 use crate::auth::Caller;
-use crate::auth::access::{AccessError, Action};
+use crate::auth::access::Action;
 use crate::auth::account::Accounts;
-use crate::auth::factors::{FactorError, Factors};
 use crate::clock::Clock;
 use crate::feeds::{FeedFrame, Feeds, Subscription, Text, Topic, Wake};
 use crate::registry::Heartbeat;
 use crate::shares::Permit;
 use crate::state::State;
-use crate::store::{Store, StoreError};
+use crate::store::Store;
+use single_flight::SingleFlight;
 
 /// The subprotocol that precedes a token.
 pub const BEARER_PROTOCOL: &str = "bearer";
@@ -147,6 +149,10 @@ pub struct Dashboard<F: Feature> {
     /// Open while texts of the subscription bypass this actor.
     tap: Tap,
     expiry: Vec<SpawnHandle>,
+    /// The check of a new token.
+    renewal: SingleFlight<String>,
+    /// The check whether it may stay open.
+    look: SingleFlight<()>,
     is_ended: bool,
 }
 
@@ -171,6 +177,8 @@ pub fn open<F: Feature>(
         subscription: None,
         tap: tap.clone(),
         expiry: Vec::new(),
+        renewal: SingleFlight::default(),
+        look: SingleFlight::default(),
         is_ended: false,
     };
     let incoming = Gate::new(Incoming::of(request, payload), gate.clone());
@@ -282,45 +290,6 @@ impl<F: Feature> Dashboard<F> {
         }
         ctx.ping(b"");
         self.look_again(ctx);
-    }
-
-    /// Closes the socket if its login has ended, its server is deleted, or the caller has lost the right to it. The check before
-    /// the upgrade may be outdated: by a change before this socket subscribed, or on another instance.
-    fn look_again(&mut self, ctx: &mut Context<F>) {
-        let (accounts, store) = (self.services.accounts.clone(), self.services.store.clone());
-        let address = self.pass.address.clone();
-        let (login_id, server) = (self.pass.caller.login_id, self.pass.server);
-        let looked = async move {
-            let Accounts { logins, factors, access, programs, tokens, .. } = &*accounts;
-            let Some(caller) = logins.caller(login_id).await? else { return Ok(Some(End::Session)) };
-            let caller = match factors.passing(logins, caller, Factors::check_second_factor).await {
-                Ok(Some(caller)) => caller,
-                Ok(None) => return Ok(Some(End::Session)),
-                Err(FactorError::Store(error)) => return Err(error),
-                Err(_) => return Ok(Some(End::Factor)),
-            };
-            if let Some(token) = &caller.token {
-                programs.note_use(token.id, &address, tokens.now());
-            }
-            let Some((server_id, action)) = server else { return Ok(None) };
-            if store.owner_of_server(server_id).await?.is_none() {
-                return Ok(Some(End::Server));
-            }
-            match access.server(&caller, server_id, action).await {
-                Ok(_) => Ok(None),
-                Err(AccessError::NotFound) => Ok(Some(End::Sight)),
-                Err(AccessError::Forbidden | AccessError::TokenNotAllowed) => Ok(Some(End::Right)),
-                Err(AccessError::Store(error)) => Err(error),
-            }
-        };
-        ctx.spawn(looked.into_actor(self).map(|outcome: Result<_, StoreError>, dashboard, ctx| match outcome {
-            Ok(None) => {}
-            Ok(Some(end)) => {
-                let (code, description) = end.closing();
-                dashboard.end(code, description, ctx);
-            }
-            Err(error) => tracing::warn!(%error, "cannot look up a login"),
-        }));
     }
 
     fn received(&mut self, message: ws::Message, ctx: &mut Context<F>) {

@@ -5,6 +5,7 @@
 //! servers wait for it. The list of servers is read from the store at the start, when it changes, and periodically for
 //! changes on other instances.
 
+mod places;
 mod recall;
 mod view;
 
@@ -16,6 +17,7 @@ use signalbox_protocol::close;
 use signalbox_protocol::frontend::FeedMessage;
 use uuid::Uuid;
 
+pub use self::places::ListPlaces;
 use self::view::{ChangeFilter, View, VisibleServers};
 use super::dashboard::{self, Context, Dashboard, Feature, SocketAuth};
 use crate::auth::Caller;
@@ -57,6 +59,7 @@ struct Sources {
 pub struct LiveFleet {
     sources: Sources,
     view: View,
+    places: ListPlaces,
     /// The list was read once: before that there is nothing to show.
     is_begun: bool,
     reading: ListRead,
@@ -92,6 +95,7 @@ enum ListRead {
 pub fn open(
     state: &State,
     pass: SocketAuth,
+    places: ListPlaces,
     request: &HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, actix_web::Error> {
@@ -105,14 +109,15 @@ pub fn open(
         server_list: timing.server_list,
         list_news: timing.list_news,
     };
-    dashboard::open(state, pass, LiveFleet::new(sources), request, payload)
+    dashboard::open(state, pass, LiveFleet::new(sources, places), request, payload)
 }
 
 impl LiveFleet {
-    fn new(sources: Sources) -> Self {
+    fn new(sources: Sources, places: ListPlaces) -> Self {
         Self {
             sources,
             view: View::default(),
+            places,
             is_begun: false,
             reading: ListRead::default(),
             is_told: false,
@@ -220,6 +225,9 @@ fn begin(
             return subscription.end(close::OVERLOADED, "try again later", ctx);
         }
     };
+    if subscription.feature.places.resize(servers.records.len()).is_err() {
+        return subscription.end(close::OVERLOADED, "try again later", ctx);
+    }
     subscription.feature.is_begun = true;
     subscription.feature.view.replace(servers);
     look(subscription, ChangeFilter::Anything);
@@ -293,6 +301,9 @@ fn take(
     let changed_meanwhile = std::mem::take(&mut feature.reading) == ListRead::Again;
     match servers {
         Ok(servers) => {
+            if feature.places.resize(servers.records.len()).is_err() {
+                return subscription.end(close::OVERLOADED, "try again later", ctx);
+            }
             let is_told = feature.is_told;
             feature.is_told = is_told && changed_meanwhile;
             if feature.view.replace(servers) && !is_told {

@@ -57,6 +57,8 @@ pub struct AccountDeletion<'a> {
     pub servers_to: Option<Uuid>,
     /// If given, it must still be the hash of the user's password.
     pub verified_hash: Option<&'a str>,
+    /// The present time.
+    pub now: Timestamp,
 }
 
 /// What has ended with an account.
@@ -192,7 +194,7 @@ impl Store {
         deletion: AccountDeletion<'_>,
         actor: Actor,
     ) -> Result<Option<DeletedAccount>, StoreError> {
-        let AccountDeletion { user_id, servers_to, verified_hash } = deletion;
+        let AccountDeletion { user_id, servers_to, verified_hash, now } = deletion;
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             lock_administrators(&transaction).await?;
@@ -214,7 +216,7 @@ impl Store {
             let batches = end_batches(&transaction, user_id).await?;
             let ended = entries_of_ended(&transaction, ends_with(user_id, servers_to), &actor).await?;
             let moved = match &recipient {
-                Some(recipient) => move_servers(&transaction, &gone, recipient).await?,
+                Some(recipient) => move_servers(&transaction, &gone, recipient, now).await?,
                 None if owns_servers(&transaction, user_id).await? => return Err(StoreError::OwnsServers),
                 None => Vec::new(),
             };

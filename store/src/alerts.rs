@@ -147,14 +147,14 @@ impl Store {
         Ok(alert::Entity::find_by_id(id).one(&self.read).await?)
     }
 
-    /// Records that a user looks after an alert. Returns the alert, and whether the call changed it.
+    /// Records that a user looks after an alert. Returns the alert, also where the call changed nothing.
     pub async fn acknowledge_alert(
         &self,
         owner_id: Uuid,
         id: Uuid,
         actor: &Actor,
-    ) -> Result<Option<(Alert, bool)>, StoreError> {
-        let now = Timestamp::now();
+        now: Timestamp,
+    ) -> Result<Option<Alert>, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             let which = alert::Column::Id
@@ -169,37 +169,37 @@ impl Store {
             ];
             let Some(alert) = update(&transaction, which, change).await? else {
                 transaction.rollback().await?;
-                let found = self.find_alert(id).await?.filter(|alert| alert.owner_id == owner_id);
-                return Ok(found.map(|alert| (alert, false)));
+                return Ok(self.find_alert(id).await?.filter(|alert| alert.owner_id == owner_id));
             };
             tell(&transaction, id, "acknowledged", now, Some(actor), None).await?;
             let entry = Entry::new(action::ALERT_ACKNOWLEDGE, owner_id, actor.clone());
             record_in(&transaction, entry.on_server(alert.server_id).target(id)).await?;
             transaction.commit().await?;
-            Ok(Some((alert, true)))
+            Ok(Some(alert))
         })
         .await
     }
 
-    /// Resolves an alert by hand: its threshold does not fire again until the metric has recovered. Returns the alert, and
-    /// whether the call changed it.
+    /// Resolves an alert by hand: its threshold does not fire again until the metric has recovered. Returns the alert, also where
+    /// the call changed nothing.
     pub async fn resolve_alert(
         &self,
         owner_id: Uuid,
         id: Uuid,
         actor: &Actor,
-    ) -> Result<Option<(Alert, bool)>, StoreError> {
+        now: Timestamp,
+    ) -> Result<Option<Alert>, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             let owned = alert::Entity::find_by_id(id).filter(alert::Column::OwnerId.eq(owner_id));
             let Some(found) = owned.lock_exclusive().one(&transaction).await? else { return Ok(None) };
             let by = actor.user_id.map(|id| id.to_string()).unwrap_or_default();
-            let resolution = Resolution { by, at: Timestamp::now(), sample_at: None, user: Some(actor) };
-            let Some(alert) = resolve(&transaction, id, resolution).await? else { return Ok(Some((found, false))) };
+            let resolution = Resolution { by, at: now, sample_at: None, user: Some(actor) };
+            let Some(alert) = resolve(&transaction, id, resolution).await? else { return Ok(Some(found)) };
             let entry = Entry::new(action::ALERT_RESOLVE, owner_id, actor.clone());
             record_in(&transaction, entry.on_server(alert.server_id).target(id)).await?;
             transaction.commit().await?;
-            Ok(Some((alert, true)))
+            Ok(Some(alert))
         })
         .await
     }

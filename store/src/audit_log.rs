@@ -39,6 +39,17 @@ pub struct AuditFilter {
     pub until: Option<Timestamp>,
 }
 
+/// Entries that are changes, and how far the log was read for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditChanges {
+    /// The entries, oldest first.
+    pub records: Vec<Record>,
+    /// The entry up to which there are no others.
+    pub up_to: Head,
+    /// Whether the log no longer contains the entry up to which it was read before.
+    pub is_rewound: bool,
+}
+
 impl Store {
     /// Writes an entry about an action that changes nothing else in the database.
     pub async fn record(&self, entry: Entry) -> Result<(), StoreError> {
@@ -71,30 +82,40 @@ impl Store {
         Ok(rows.into_iter().map(Record::from).collect())
     }
 
-    /// Returns the entries after `after` with one of these actions, oldest first, at most `limit`, and the number up to which
-    /// there are no others.
-    pub async fn audit_changes(
-        &self,
-        after: i64,
-        actions: &[&str],
-        limit: u64,
-    ) -> Result<(Vec<Record>, i64), StoreError> {
+    /// Returns the entries after `after` with one of these actions, at most `limit`. If the log has lost `after`, as after a
+    /// failover of the database, returns those among its last `limit` entries.
+    pub async fn audit_changes(&self, after: &Head, actions: &[&str], limit: u64) -> Result<AuditChanges, StoreError> {
         // Read first: every entry that the head counts is visible afterwards.
-        let head = self.audit_head().await?.seq;
-        if head <= after {
-            return Ok((Vec::new(), after));
+        let head = self.audit_head().await?;
+        if head == *after {
+            return Ok(AuditChanges { records: Vec::new(), up_to: head, is_rewound: false });
         }
+        let is_rewound = head.seq <= after.seq || !self.has_entry(after).await?;
+        let seq = if is_rewound { head.seq.saturating_sub_unsigned(limit) } else { after.seq };
         let rows = audit_entry::Entity::find()
-            .filter(audit_entry::Column::Seq.gt(after))
-            .filter(audit_entry::Column::Seq.lte(head))
+            .filter(audit_entry::Column::Seq.gt(seq))
+            .filter(audit_entry::Column::Seq.lte(head.seq))
             .filter(audit_entry::Column::Action.is_in(actions.iter().copied()))
             .order_by_asc(audit_entry::Column::Seq)
             .limit(limit)
             .all(&self.read)
             .await?;
         let is_all = (rows.len() as u64) < limit;
-        let up_to = rows.last().filter(|_| !is_all).map_or(head, |last| last.seq);
-        Ok((rows.into_iter().map(Record::from).collect(), up_to))
+        let last = rows.last().filter(|_| !is_all);
+        let up_to = last.map_or(head, |last| Head { seq: last.seq, hash: last.hash.clone() });
+        Ok(AuditChanges { records: rows.into_iter().map(Record::from).collect(), up_to, is_rewound })
+    }
+
+    /// Whether the log contains an entry that was its last one.
+    async fn has_entry(&self, last: &Head) -> Result<bool, StoreError> {
+        let hash = audit_entry::Entity::find_by_id(last.seq)
+            .select_only()
+            .column(audit_entry::Column::Hash)
+            .into_tuple::<Vec<u8>>()
+            .one(&self.read)
+            .await?;
+        // Before the first entry there is none.
+        Ok(last.seq == 0 || hash.is_some_and(|hash| hash == last.hash))
     }
 
     /// The end of the log, as the log records it.

@@ -9,7 +9,6 @@ use sea_orm::{
 use uuid::Uuid;
 
 use super::commands::{ROWS_AT_ONCE, of_batches_of, without_output};
-use super::instances::{DEAD_AFTER_MS, NOW};
 use super::{Caller, Command, CommandBatch, Page, PageRequest, Store, StoreError, Visibility};
 
 /// How many bytes of each command's output a batch shows.
@@ -58,6 +57,8 @@ pub struct BatchStanding {
     pub instance_id: Option<Uuid>,
     /// Whether a user cancelled it.
     pub is_cancelled: bool,
+    /// Whether all its commands have ended.
+    pub has_ended: bool,
 }
 
 /// The batches of a user; for a token those that it started itself, because others may be for servers that it is not for.
@@ -110,7 +111,7 @@ impl Store {
         Ok(items.all(&self.read).await?)
     }
 
-    /// Batches that had not ended when the service stopped.
+    /// Batches that have not ended.
     pub async fn unfinished_batches(&self) -> Result<Vec<CommandBatch>, StoreError> {
         Ok(command_batch::Entity::find().filter(command_batch::Column::FinishedAt.is_null()).all(&self.read).await?)
     }
@@ -135,17 +136,15 @@ impl Store {
         Ok(without_output(query).order_by_asc(command::Column::Id).all(&self.read).await?)
     }
 
-    /// Takes over some of the batches that no instance runs, for a live instance that runs `these`: batches whose instance is
-    /// dead, and its own that it lost. Only where there are several instances.
+    /// Takes over some of the batches that no instance runs, for a live instance that runs `these`: batches whose instance was
+    /// removed, because it has ended or is dead, and its own that it lost. Only where there are several instances.
     pub async fn claim_batches(&self, instance_id: Uuid, these: &[Uuid]) -> Result<Vec<CommandBatch>, StoreError> {
-        let claim = format!(
-            "UPDATE command_batches SET instance_id = $1 WHERE id IN (SELECT id FROM command_batches \
-             WHERE finished_at IS NULL AND id <> ALL ($3::uuid[]) \
-             AND EXISTS (SELECT 1 FROM instances WHERE id = $1) \
-             AND (instance_id = $1 OR NOT EXISTS (SELECT 1 FROM instances \
-                 WHERE instances.id = command_batches.instance_id AND seen_at > {NOW} - {DEAD_AFTER_MS})) \
-             ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id"
-        );
+        let claim = "UPDATE command_batches SET instance_id = $1 WHERE id IN (SELECT id FROM command_batches \
+                     WHERE finished_at IS NULL AND id <> ALL ($3::uuid[]) \
+                     AND EXISTS (SELECT 1 FROM instances WHERE id = $1) \
+                     AND (instance_id = $1 OR NOT EXISTS (SELECT 1 FROM instances \
+                         WHERE instances.id = command_batches.instance_id)) \
+                     ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id";
         let values = [instance_id.into(), CLAIMED_AT_ONCE.into(), these.to_vec().into()];
         let claim = Statement::from_sql_and_values(DatabaseBackend::Postgres, claim, values);
         let claimed = self.write.query_all_raw(claim).await?;
@@ -168,6 +167,7 @@ impl Store {
                 id: batch.id,
                 instance_id: batch.instance_id,
                 is_cancelled: batch.is_cancelled,
+                has_ended: batch.finished_at.is_some(),
             }));
         }
         Ok(standings)

@@ -126,8 +126,8 @@ impl Store {
         id: Uuid,
         patch: ChannelPatch,
         actor: Actor,
+        now: Timestamp,
     ) -> Result<Option<Channel>, StoreError> {
-        let now = Timestamp::now();
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             let found = notification_channel::Entity::find_by_id(id)

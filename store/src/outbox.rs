@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use entity::{Millis, notification, notification_channel, server, user};
+use entity::{Millis, alert, notification, notification_channel, server, user};
 use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
@@ -133,18 +133,35 @@ impl Store {
         Ok(Page { items: items.collect(), total })
     }
 
-    /// Removes some of the finished notifications from before `before`. Returns how many.
+    /// Removes some of the finished notifications from before `before`. Of those about an alert that is open, each channel's last
+    /// one stays: it says who hears of the end, who has heard of the beginning, and when that is to be repeated. Returns how many.
     pub async fn forget_notifications(&self, before: Timestamp) -> Result<u64, StoreError> {
+        use notification::Column;
+        let open = sea_orm::sea_query::Query::select()
+            .column(alert::Column::Id)
+            .from(alert::Entity)
+            .and_where(alert::Column::ResolvedAt.is_null())
+            .to_owned();
+        let is_repeated = format!(
+            "EXISTS (SELECT 1 FROM notifications later WHERE later.alert_id = notifications.alert_id \
+             AND later.channel_id = notifications.channel_id AND later.event = '{REMINDER}' AND later.status = '{SENT}' \
+             AND later.created_at > notifications.created_at)"
+        );
+        let is_dispensable = Condition::any()
+            .add(Column::AlertId.is_null())
+            .add(Column::AlertId.not_in_subquery(open))
+            .add(Expr::cust(is_repeated));
         let old = notification::Entity::find()
             .select_only()
-            .column(notification::Column::Id)
-            .filter(notification::Column::FinishedAt.lt(Millis::from(before)))
+            .column(Column::Id)
+            .filter(Column::FinishedAt.lt(Millis::from(before)))
+            .filter(is_dispensable)
             .limit(FORGOTTEN_AT_ONCE);
         let ids: Vec<Uuid> = old.into_tuple().all(&self.read).await?;
         if ids.is_empty() {
             return Ok(0);
         }
-        let forgotten = notification::Entity::delete_many().filter(notification::Column::Id.is_in(ids));
+        let forgotten = notification::Entity::delete_many().filter(Column::Id.is_in(ids));
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             if !try_lock(&transaction, LockKey::Notifications).await? {

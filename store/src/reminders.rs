@@ -13,6 +13,9 @@ use super::routing::repetition;
 use super::servers::tags_of;
 use super::{Alert, AlertAudience, Channel, Share, Store, StoreError};
 
+/// Clocks of instances differ by less than this.
+const CLOCKS_AGREE_MS: i64 = 60_000;
+
 /// An alert of which a channel may have to be notified.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlertToNotify {
@@ -66,6 +69,15 @@ impl Store {
         Ok(next.map(Timestamp::from))
     }
 
+    /// Makes alerts due now that are not to be checked until after `latest`, because a clock that was ahead put them off. A check
+    /// that comes too early changes nothing.
+    pub async fn hasten_alerts(&self, latest: Timestamp, now: Timestamp) -> Result<u64, StoreError> {
+        let put_off = alert::Entity::update_many()
+            .col_expr(alert::Column::NotifyAt, Millis::from(now).into())
+            .filter(alert::Column::NotifyAt.gt(Millis::from(latest)));
+        self.retried(|| async { Ok(put_off.clone().exec(&self.write).await?.rows_affected) }).await
+    }
+
     /// Queues notifications of an alert that nobody has acknowledged: to channels that want it and never received it, and again
     /// to those whose repetition is due. While a silence applies, which lasts until `held_until`, it notifies nobody. It
     /// records in the same transaction when to check again.
@@ -77,8 +89,10 @@ impl Store {
     ) -> Result<(), StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            let due = alert::Entity::find_by_id(wanted.alert.id).filter(alert::Column::NotifyAt.lte(Millis::from(now)));
-            // Another instance was faster, or the alert is over.
+            let due = alert::Entity::find_by_id(wanted.alert.id)
+                .filter(alert::Column::NotifyAt.eq(wanted.alert.notify_at))
+                .filter(alert::Column::NotifyAt.lte(Millis::from(now)));
+            // Another instance was faster, a silence or a tag has changed since, or the alert is over.
             let Some(alert) = due.lock_exclusive().one(&transaction).await? else { return Ok(()) };
             let next = match held_until.filter(|until| *until > now) {
                 _ if alert.status != "active" => None,
@@ -108,7 +122,7 @@ async fn tell_again(
     now: Timestamp,
 ) -> Result<Option<Timestamp>, StoreError> {
     let channels = channels_for(connection, alert, audience).await?;
-    let before = told_before(connection, alert.id).await?;
+    let before = told_before(connection, alert.id, now).await?;
     let mut told: Vec<(&Channel, &'static str)> = Vec::new();
     let mut next = Vec::new();
     for channel in &channels {
@@ -135,6 +149,7 @@ async fn tell_again(
 async fn told_before(
     connection: &impl ConnectionTrait,
     alert_id: Uuid,
+    now: Timestamp,
 ) -> Result<HashMap<Uuid, LastNotice>, StoreError> {
     let rows = notification::Entity::find()
         .select_only()
@@ -145,8 +160,14 @@ async fn told_before(
         .into_tuple::<(Uuid, Millis, String)>()
         .all(connection)
         .await?;
-    let last = rows
+    let mut notices: Vec<(Uuid, LastNotice)> = rows
         .into_iter()
-        .map(|(channel_id, at, status)| (channel_id, LastNotice { at: at.into(), is_pending: status == PENDING }));
-    Ok(last.collect())
+        .map(|(channel_id, at, status)| {
+            // When it was sent is unknown if a clock that was ahead has dated it: a repetition counts as due.
+            let at = Some(Timestamp::from(at)).filter(|at| at.millis_since(now) <= CLOCKS_AGREE_MS);
+            (channel_id, LastNotice { at: at.unwrap_or_default(), is_pending: status == PENDING })
+        })
+        .collect();
+    notices.sort_by_key(|(_, notice)| notice.at);
+    Ok(notices.into_iter().collect())
 }

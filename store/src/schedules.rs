@@ -156,11 +156,12 @@ impl Store {
         .await
     }
 
-    /// Some of the schedules that are due.
-    pub async fn due_schedules(&self, now: Timestamp) -> Result<Vec<Schedule>, StoreError> {
+    /// Some of the schedules that are due: first those since `recent`, which can still run, then those that were missed before.
+    pub async fn due_schedules(&self, now: Timestamp, recent: Timestamp) -> Result<Vec<Schedule>, StoreError> {
         let due = schedule::Entity::find()
             .filter(schedule::Column::IsEnabled.eq(true))
             .filter(schedule::Column::NextAt.lte(Millis::from(now)))
+            .order_by_asc(schedule::Column::NextAt.lt(Millis::from(recent)))
             .order_by_asc(schedule::Column::NextAt)
             .limit(AT_ONCE);
         Ok(due.all(&self.read).await?)

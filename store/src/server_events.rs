@@ -1,5 +1,7 @@
 //! Events of servers: written in transactions that hold the server's row, read by its owner, and bounded.
 
+use std::collections::HashSet;
+
 use entity::{Millis, server, server_event};
 use sea_orm::sea_query::{Alias, Expr, ExprTrait, LockBehavior, LockType, Order, Query};
 use sea_orm::{
@@ -156,7 +158,7 @@ impl Store {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             let missing = missing(&transaction, share, since).await?;
-            let gone = |id| NewServerEvent::new(id, presence::OFFLINE, now, json!({ "reason": "missing" }));
+            let gone = |id| NewServerEvent::new(id, presence::OFFLINE, now, missing_detail());
             let count = missing.len();
             insert(&transaction, missing.into_iter().map(gone).collect()).await?;
             transaction.commit().await?;
@@ -289,6 +291,11 @@ async fn missing(connection: &impl ConnectionTrait, share: &Share, since: Timest
     Ok(rows.iter().map(|row| row.try_get_by_index(0)).collect::<Result<_, sea_orm::DbErr>>()?)
 }
 
+/// The detail of the departure of a server that has not come back.
+fn missing_detail() -> Value {
+    json!({ "reason": "missing" })
+}
+
 /// Writes events of servers that are locked. Returns their rows.
 pub(super) async fn insert(
     connection: &impl ConnectionTrait,
@@ -309,16 +316,17 @@ pub(super) async fn insert(
     Ok(rows)
 }
 
-/// Removes departures that are so recent that they were no outage. Returns the servers.
+/// Removes departures that are so recent that they were no outage. Returns the servers. One that was recorded as missing has been
+/// away for longer.
 pub(super) async fn take_back(
     connection: &impl ConnectionTrait,
     servers: impl Iterator<Item = Uuid>,
     after: Timestamp,
 ) -> Result<Vec<Uuid>, StoreError> {
     use server_event::Column;
-    let brief: Vec<Brief> = server_event::Entity::find()
+    let mut brief: Vec<Brief> = server_event::Entity::find()
         .select_only()
-        .columns([Column::Id, Column::ServerId])
+        .columns([Column::Id, Column::ServerId, Column::Detail])
         .filter(Column::ServerId.is_in(servers))
         .filter(Expr::cust(format!("kind {IN_PRESENCE}")))
         .filter(Column::Kind.ne(presence::ONLINE))
@@ -326,6 +334,10 @@ pub(super) async fn take_back(
         .into_model()
         .all(connection)
         .await?;
+    let missing_detail = missing_detail().to_string();
+    let was_missing = brief.iter().filter(|event| event.detail == missing_detail);
+    let missing: HashSet<Uuid> = was_missing.map(|event| event.server_id).collect();
+    brief.retain(|event| !missing.contains(&event.server_id));
     if !brief.is_empty() {
         let ids = brief.iter().map(|event| event.id);
         server_event::Entity::delete_many().filter(Column::Id.is_in(ids)).exec(connection).await?;
@@ -337,6 +349,7 @@ pub(super) async fn take_back(
 struct Brief {
     id: Uuid,
     server_id: Uuid,
+    detail: String,
 }
 
 /// Removes all events of a server.

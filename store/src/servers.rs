@@ -132,6 +132,7 @@ impl Store {
         id: Uuid,
         patch: ServerPatch,
         actor: Actor,
+        now: Timestamp,
     ) -> Result<Option<Server>, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
@@ -156,7 +157,7 @@ impl Store {
                 host: Set(patched.host),
                 port: Set(patched.port),
                 description: Set(patched.description),
-                updated_at: Set(Timestamp::now().into()),
+                updated_at: Set(now.into()),
                 ..Default::default()
             };
             let record = row.update(&transaction).await?;

@@ -108,8 +108,9 @@ impl Store {
         found: &Silence,
         terms: SilenceTerms,
         actor: Actor,
+        now: Timestamp,
     ) -> Result<Option<Silence>, StoreError> {
-        let now = Millis::from(Timestamp::now());
+        let now = Millis::from(now);
         let detail = differences(&SilenceTerms::from(found.clone()), &terms);
         let entry = entry(action::SILENCE_UPDATE, found.owner_id, actor, &terms.reach);
         let silence = Silence {
@@ -133,7 +134,7 @@ impl Store {
     }
 
     /// Deletes a silence. Returns whether it still existed.
-    pub async fn delete_silence(&self, silence: &Silence, actor: Actor) -> Result<bool, StoreError> {
+    pub async fn delete_silence(&self, silence: &Silence, actor: Actor, now: Timestamp) -> Result<bool, StoreError> {
         let terms = SilenceTerms::from(silence.clone());
         let entry = entry(action::SILENCE_DELETE, silence.owner_id, actor, &terms.reach);
         let detail = serde_json::to_value(&terms).unwrap_or_default();
@@ -142,7 +143,7 @@ impl Store {
             if silence::Entity::delete_by_id(silence.id).exec(&transaction).await?.rows_affected == 0 {
                 return Ok(false);
             }
-            look_again(&transaction, silence.owner_id, Timestamp::now().into()).await?;
+            look_again(&transaction, silence.owner_id, now.into()).await?;
             record_in(&transaction, entry.clone().target(silence.id).detail(detail.clone())).await?;
             transaction.commit().await?;
             Ok(true)
@@ -151,7 +152,8 @@ impl Store {
     }
 }
 
-/// Alerts that wait for the end of a silence may have to wait no longer, so they are checked now.
+/// Alerts that wait for the end of a silence may have to wait no longer, so they are checked now. Those that are being checked at
+/// this moment get another time, too: by it [`Store::remind`] recognises that what it goes by is outdated.
 pub(super) async fn look_again(
     connection: &impl ConnectionTrait,
     owner_id: Uuid,
@@ -160,7 +162,7 @@ pub(super) async fn look_again(
     alert::Entity::update_many()
         .col_expr(alert::Column::NotifyAt, Expr::value(now.0))
         .filter(alert::Column::OwnerId.eq(owner_id))
-        .filter(alert::Column::NotifyAt.gt(now))
+        .filter(alert::Column::NotifyAt.is_not_null())
         .exec(connection)
         .await?;
     Ok(())

@@ -17,8 +17,9 @@ pub(super) async fn move_servers(
     transaction: &impl ConnectionTrait,
     from: &User,
     to: &User,
+    now: Timestamp,
 ) -> Result<Vec<(Uuid, String)>, StoreError> {
-    let now = Millis::from(Timestamp::now());
+    let now = Millis::from(now);
     // Locked before their alerts, like everywhere. Who writes an alert has a lock on its server, so none is written in between.
     let servers: Vec<(Uuid, String)> = server::Entity::find()
         .select_only()

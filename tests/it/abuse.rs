@@ -2,6 +2,7 @@
 //! bounded. Some come from addresses of their own on the loopback, some attack a service in a process of its own. Bounds are
 //! generous, for slow machines and builds without optimisation.
 
+mod answers;
 mod bodies;
 mod connections;
 mod handshakes;

@@ -10,10 +10,12 @@ use serde_json::json;
 use signalbox_protocol::Encoding;
 use signalbox_protocol::agent::{AgentMessage, Metrics};
 use signalbox_protocol::close::{MALFORMED, TOO_LARGE};
+use signalbox_protocol::series::{MAX_SERIES, SeriesDescription, SeriesKind, Unit};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::support::agent::{FakeAgent, encode, sample_aged};
 use crate::support::attacks::{self, INVALID_TEXT, broken_frames};
+use crate::support::eventually;
 use crate::support::raw::{BINARY, CLOSE, CONTINUATION, FIN, PING, PONG, RawSocket, SocketFrame, TEXT, frame, header};
 use crate::support::site::Site;
 
@@ -215,4 +217,43 @@ async fn a_close_frame_is_answered_with_one() {
         let answer = socket.next_message().await.unwrap_or_else(|| panic!("no close frame {when}"));
         assert_eq!(answer.opcode, CLOSE, "{when}");
     }
+}
+
+/// Counts in the server's port how often the number of its dropped series is written.
+const COUNTED: &str = "CREATE TRIGGER counted AFTER UPDATE OF series_dropped ON servers \
+    BEGIN UPDATE servers SET port = port + 1 WHERE id = NEW.id; END";
+
+/// One series more than an agent may have.
+fn one_too_many() -> AgentMessage {
+    let series = |id| SeriesDescription {
+        id,
+        name: "queue".to_owned(),
+        unit: Unit::Count,
+        kind: SeriesKind::Gauge,
+        target: Some(id.to_string()),
+        help: String::new(),
+    };
+    AgentMessage::Series { series: (0..=MAX_SERIES as u16).map(series).collect() }
+}
+
+#[actix_web::test]
+async fn messages_with_and_without_samples_do_not_rewrite_the_number_of_dropped_series() {
+    let site = Site::start().await;
+    site.service.storage().execute(&[COUNTED]).await;
+    let port = site.server().await["port"].as_u64().unwrap();
+    let mut bystander = Bystander::at(&site).await;
+    let mut agent = site.agent().await;
+    agent.send(&one_too_many()).await;
+
+    for flip in 1..=100 {
+        agent.send_metrics(2 * flip - 1, Vec::new()).await;
+        agent.store(2 * flip, vec![sample_aged(1_000 - flip as i64)]).await;
+    }
+    bystander.expect_unharmed().await;
+
+    let counted = eventually("the number of dropped series is stored", || async {
+        let server = site.server().await;
+        (server["series_dropped"] == 1).then(|| server["port"].as_u64().unwrap())
+    });
+    assert_eq!(counted.await, port + 1);
 }

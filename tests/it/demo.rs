@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
+use sea_orm::{ConnectionTrait, Database, Statement};
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 
@@ -15,9 +18,27 @@ fn said(greeting: &str, label: &str) -> String {
     line.unwrap_or_else(|| panic!("no {label:?} in {greeting}")).split_whitespace().next().unwrap().to_owned()
 }
 
+/// The demo on a free port.
+fn demo_with(arguments: &[&str]) -> Command {
+    signalbox(&[&["demo", "--listen", "127.0.0.1:0"], arguments].concat())
+}
+
+/// How many servers a data directory has; none while the database has no table of them.
+async fn servers_in(data: &Path) -> Option<i64> {
+    // Before it has this file, the database chooses its journal mode, and must be alone for that.
+    if !data.join("signalbox.db-wal").exists() {
+        return None;
+    }
+    let database = Database::connect(format!("sqlite://{}?mode=ro", data.join("signalbox.db").display())).await.ok()?;
+    let query = Statement::from_string(database.get_database_backend(), "SELECT COUNT(*) AS count FROM servers");
+    let row = database.query_one_raw(query).await.ok().flatten();
+    database.close().await.unwrap();
+    row?.try_get("", "count").ok()
+}
+
 /// Starts a demo and waits for its greeting.
 async fn greeted(arguments: &[&str]) -> (Launched, String) {
-    let demo = Launched::start(signalbox(&[&["demo", "--listen", "127.0.0.1:0"], arguments].concat()));
+    let demo = Launched::start(demo_with(arguments));
     let greeting = eventually("the greeting is printed", async || {
         let printed = demo.stdout();
         printed.contains("Ctrl-C").then_some(printed)
@@ -84,6 +105,29 @@ async fn a_demo_on_kept_data_comes_back_with_the_same_server() {
     assert_eq!(ids[0], ids[1]);
 }
 
+#[actix_web::test]
+async fn a_demo_that_is_stopped_while_it_starts_removes_its_data() {
+    // As soon as it has a directory, and while it makes its servers.
+    for count in [None, Some(2)] {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut command = demo_with(&[]);
+        command.env("TMPDIR", temporary.path());
+        let demo = Launched::start(command);
+        eventually("it has data", async || {
+            let data = fs::read_dir(temporary.path()).unwrap().next()?.unwrap().path();
+            (servers_in(&data).await >= count).then_some(())
+        })
+        .await;
+
+        demo.signal("INT");
+
+        let outcome = demo.outcome().await;
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        let left: Vec<_> = fs::read_dir(temporary.path()).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
 /// A running demo with the servers of its stories, and what it knows of them.
 struct Fleet {
     demo: Launched,
@@ -92,10 +136,16 @@ struct Fleet {
     servers: Vec<Value>,
 }
 
+/// Enough servers for the full disk, the leak and the container that dies.
+const SEVEN: [&str; 2] = ["--fleet", "7"];
+
 impl Fleet {
-    /// Seven servers: enough for the full disk, the leak and the container that dies.
     async fn start() -> Self {
-        let (demo, greeting) = greeted(&["--fleet", "7"]).await;
+        Self::start_with(&SEVEN).await
+    }
+
+    async fn start_with(arguments: &[&str]) -> Self {
+        let (demo, greeting) = greeted(arguments).await;
         let (client, token) = signed_in(&greeting).await;
         let servers = client.get("/servers").bearer(&token).expect(200).await.as_array().unwrap().clone();
         Self { demo, client, token, servers }
@@ -123,6 +173,53 @@ impl Fleet {
         .await;
     }
 
+    /// Waits until a server has history of every day.
+    async fn has_a_past(&self, name: &str) {
+        let start = Timestamp::now().plus_millis(-29 * 86_400_000);
+        let path = format!("/metrics/{}/series?names=cpu_percent&max_points=2000&start={start}", self.id(name));
+        let days = eventually("every day has points", async || {
+            let series = self.read(&path).await;
+            let times = series["timestamps"].as_array().unwrap().iter();
+            let values = series["series"]["cpu_percent"]["avg"].as_array()?.iter();
+            let days: BTreeSet<i64> = times
+                .zip(values)
+                .filter(|(_, value)| value.is_number())
+                .map(|(time, _)| time.as_i64().unwrap() / 86_400)
+                .collect();
+            (days.len() >= 29).then_some(days)
+        })
+        .await;
+        assert!(days.iter().zip(days.iter().skip(1)).all(|(day, next)| day + 1 == *next), "{days:?}");
+    }
+
+    /// Asserts that the stories are there, each once.
+    async fn has_its_stories(&self) {
+        let firing = self.read("/alerts?status=active").await;
+        let past = self.read(format!("/alerts?status=resolved&server_id={}", self.id("app-eu-2"))).await;
+        let story = self.read(format!("/alerts/{}", text_of(&past[0]["id"]))).await;
+        let events = self.read(format!("/servers/{}/events?kind=container", self.id("app-eu-2"))).await;
+        let commands = self.read(format!("/commands/{}", self.id("web-eu-1"))).await;
+
+        let of = |name: &str| firing.as_array().unwrap().iter().filter(|it| it["server_id"] == self.id(name)).count();
+        assert_eq!((of("logs-1"), of("nas")), (1, 1), "{firing}");
+        assert_eq!(past.as_array().unwrap().len(), 3, "{past}");
+        let kinds: Vec<String> = story["timeline"].as_array().unwrap().iter().map(|it| text_of(&it["kind"])).collect();
+        assert_eq!(kinds, ["triggered", "acknowledged", "note", "resolved"], "{story}");
+        assert_eq!(story["timeline"][1]["username"], "mira", "{story}");
+        assert!(events.as_array().unwrap().iter().any(|event| event["detail"]["action"] == "oom"), "{events}");
+        assert!(commands.as_array().unwrap().len() >= 4, "{commands}");
+        for (path, count) in [
+            ("/alerts/silences", 1),
+            ("/alerts/thresholds", 9),
+            ("/commands/batches", 1),
+            ("/dashboards", 1),
+            ("/views", 2),
+        ] {
+            let list = self.read(path).await;
+            assert_eq!(list.as_array().unwrap().len(), count, "{path}: {list}");
+        }
+    }
+
     async fn stop(self) {
         self.demo.signal("TERM");
         assert_eq!(self.demo.outcome().await.code, Some(0));
@@ -133,23 +230,9 @@ impl Fleet {
 async fn a_simulated_server_has_a_past_in_every_day_and_says_that_it_is_simulated() {
     let fleet = Fleet::start().await;
     let web = fleet.servers.iter().find(|server| server["name"] == "web-eu-1").unwrap();
-    let start = Timestamp::now().plus_millis(-29 * 86_400_000);
-    let path = format!("/metrics/{}/series?names=cpu_percent&max_points=2000&start={start}", fleet.id("web-eu-1"));
 
-    let days = eventually("every day has points", async || {
-        let series = fleet.read(&path).await;
-        let times = series["timestamps"].as_array().unwrap().iter();
-        let values = series["series"]["cpu_percent"]["avg"].as_array()?.iter();
-        let days: BTreeSet<i64> = times
-            .zip(values)
-            .filter(|(_, value)| value.is_number())
-            .map(|(time, _)| time.as_i64().unwrap() / 86_400)
-            .collect();
-        (days.len() >= 29).then_some(days)
-    })
-    .await;
+    fleet.has_a_past("web-eu-1").await;
 
-    assert!(days.iter().zip(days.iter().skip(1)).all(|(day, next)| day + 1 == *next), "{days:?}");
     assert!(text_of(&web["description"]).starts_with("Simulated"), "{web}");
     assert!(web["tags"].as_array().unwrap().contains(&json!("demo")), "{web}");
     let (created, now) = (Timestamp::parse(&text_of(&web["created_at"])).unwrap(), Timestamp::now());
@@ -161,22 +244,27 @@ async fn a_simulated_server_has_a_past_in_every_day_and_says_that_it_is_simulate
 async fn the_stories_of_a_demo_are_in_its_alerts_events_and_commands() {
     let fleet = Fleet::start().await;
 
-    let firing = fleet.read("/alerts?status=active").await;
-    let past = fleet.read(format!("/alerts?status=resolved&server_id={}", fleet.id("app-eu-2"))).await;
-    let story = fleet.read(format!("/alerts/{}", text_of(&past[0]["id"]))).await;
-    let events = fleet.read(format!("/servers/{}/events?kind=container", fleet.id("app-eu-2"))).await;
-    let commands = fleet.read(format!("/commands/{}", fleet.id("web-eu-1"))).await;
-    let silences = fleet.read("/alerts/silences").await;
+    fleet.has_its_stories().await;
 
-    let of = |name: &str| firing.as_array().unwrap().iter().filter(|it| it["server_id"] == fleet.id(name)).count();
-    assert_eq!((of("logs-1"), of("nas")), (1, 1), "{firing}");
-    assert_eq!(past.as_array().unwrap().len(), 3, "{past}");
-    let kinds: Vec<String> = story["timeline"].as_array().unwrap().iter().map(|it| text_of(&it["kind"])).collect();
-    assert_eq!(kinds, ["triggered", "acknowledged", "note", "resolved"], "{story}");
-    assert_eq!(story["timeline"][1]["username"], "mira", "{story}");
-    assert!(events.as_array().unwrap().iter().any(|event| event["detail"]["action"] == "oom"), "{events}");
-    assert!(commands.as_array().unwrap().len() >= 4, "{commands}");
-    assert_eq!(silences.as_array().unwrap().len(), 1, "{silences}");
+    fleet.stop().await;
+}
+
+#[actix_web::test]
+async fn the_next_start_on_kept_data_writes_what_an_unfinished_one_has_not() {
+    let data = tempfile::tempdir().unwrap();
+    let arguments = [&SEVEN[..], &["--data-dir", data.path().to_str().unwrap()]].concat();
+    // Killed before all servers or stories are there, and then stopped before all history is.
+    let first = Launched::start(demo_with(&arguments));
+    eventually("it has some servers", async || (servers_in(data.path()).await >= Some(3)).then_some(())).await;
+    first.signal("KILL");
+    first.outcome().await;
+    Fleet::start_with(&arguments).await.stop().await;
+
+    let fleet = Fleet::start_with(&arguments).await;
+
+    fleet.has_its_stories().await;
+    assert_eq!(fleet.servers.len(), 8, "{:?}", fleet.servers);
+    fleet.has_a_past("web-eu-1").await;
     fleet.stop().await;
 }
 

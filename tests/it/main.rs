@@ -72,6 +72,7 @@ mod store_once;
 mod store_orphans;
 mod store_postgres;
 mod store_rollouts;
+mod store_schedules;
 mod store_tokens;
 mod token_attacks;
 mod tokens;

@@ -3,6 +3,10 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use signalbox::memory::Memory;
+use signalbox::metrics::query::wanted::Selection;
+use signalbox::metrics::query::{HistoryError, Resolution, TimeRange};
+use signalbox_protocol::Timestamp;
 
 use crate::support::agent::sample_aged;
 use crate::support::eventually;
@@ -45,6 +49,23 @@ async fn expensive_reads_wait_and_are_refused_while_samples_are_taken_and_alerts
     for read in ["/metrics/fleet", "/metrics/prometheus", &log] {
         site.service.client.get(read).bearer(&site.owner.token).expect_error(503, "busy").await;
     }
+}
+
+#[actix_web::test]
+async fn a_long_read_waits_for_memory_between_its_steps() {
+    let site = Site::start().await;
+    // Hours apart, so that no step reads both.
+    site.agent().await.store(1, vec![sample_aged(50_000), sample_aged(0)]).await;
+    let memory = Memory::new(1).patient_for(Duration::from_millis(1));
+    let history = site.service.state.metrics.history.read_by(Some(site.owner.id)).within(memory.clone());
+    let now = Timestamp::now();
+    let range = TimeRange { start: now.plus_millis(-60_000_000), end: now };
+    let mut reader =
+        history.open(site.server_id, range, Resolution::Raw, Selection::everything()).await.expect("there is memory");
+
+    assert_eq!(memory.look(), Some(true));
+
+    assert!(matches!(reader.next_page().await, Err(HistoryError::Busy)));
 }
 
 #[actix_web::test]

@@ -8,6 +8,7 @@ mod dispatcher;
 mod failures;
 mod outbox;
 mod push;
+mod reminders;
 mod scene;
 mod slow;
 mod too_large;

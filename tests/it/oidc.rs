@@ -5,6 +5,7 @@ mod accounts;
 pub mod browser;
 mod evil;
 pub mod fake;
+mod floods;
 mod groups;
 mod links;
 mod logout;

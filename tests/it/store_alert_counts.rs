@@ -44,8 +44,8 @@ async fn lists_and_counts_agree_through_every_change() {
     assert_eq!(counted(&store, owner_id).await, [6, 0, 0]);
 
     let actor = Actor::command_line();
-    store.acknowledge_alert(owner_id, alerts[0].id, &actor).await.unwrap();
-    store.resolve_alert(owner_id, alerts[1].id, &actor).await.unwrap();
+    store.acknowledge_alert(owner_id, alerts[0].id, &actor, Timestamp::now()).await.unwrap();
+    store.resolve_alert(owner_id, alerts[1].id, &actor, Timestamp::now()).await.unwrap();
     let (sample_at, at) = (before, Timestamp::now());
     let recovered = AlertChange::Resolved { id: alerts[3].id, by: "recovered", sample_at, at };
     store.change_alerts(&[recovered]).await.unwrap();

@@ -4,11 +4,12 @@ use sea_orm::{ConnectionTrait, Database, DatabaseConnection};
 use serde_json::{Value, json};
 use signalbox::audit::chain::{Broken, Head, Verifier};
 use signalbox::audit::{Actor, Entry, Outcome, action};
-use signalbox::store::{ServerPatch, Store, Visibility};
+use signalbox::store::{AuditChanges, ServerPatch, Store, Visibility};
+use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use crate::support::Storage;
-use crate::support::rows::{new_server, owner};
+use crate::support::rows::{new_server, owner, writable_audit_log};
 
 struct Scene {
     storage: Storage,
@@ -124,6 +125,37 @@ async fn an_entry_about_no_server_or_one_that_is_gone_has_no_name() {
 }
 
 #[actix_web::test]
+async fn who_follows_the_log_learns_that_it_has_lost_entries() {
+    let scene = Scene::set().await;
+    for _ in 0..3 {
+        scene.store.record(entry()).await.unwrap();
+    }
+    let read = scene.store.audit_head().await.unwrap();
+    let changes = async |last: &Head| scene.store.audit_changes(last, &["command.run"], 10).await.unwrap();
+    assert_eq!(changes(&read).await, AuditChanges { records: Vec::new(), up_to: read.clone(), is_rewound: false });
+
+    // A failover to a database that does not have the last two entries yet.
+    let raw = writable_audit_log(&scene.storage.direct_url()).await;
+    let lose = [
+        "DELETE FROM audit_log WHERE seq > 1",
+        "UPDATE audit_head SET seq = 1, hash = (SELECT hash FROM audit_log WHERE seq = 1)",
+    ];
+    for sql in lose {
+        raw.execute_unprepared(sql).await.unwrap();
+    }
+
+    // Fewer entries than were read, as many others, or more.
+    for count in 1..=4_usize {
+        let again = changes(&read).await;
+        assert!(again.is_rewound, "{count}: {again:?}");
+        assert_eq!((again.records.len(), again.up_to.seq), (count, i64::try_from(count).unwrap()));
+        scene.store.record(entry()).await.unwrap();
+        let next = changes(&again.up_to).await;
+        assert_eq!((next.records.len(), next.is_rewound), (1, false), "{count}: {next:?}");
+    }
+}
+
+#[actix_web::test]
 async fn many_at_once_make_one_chain() {
     let scene = Scene::set().await;
     let other = scene.storage.store().await;
@@ -153,7 +185,8 @@ async fn a_change_that_fails_leaves_neither_entry_nor_gap() {
 
     // The public part is already used.
     scene.store.create_api_key(key, Actor::command_line()).await.unwrap_err();
-    let nobodys = scene.store.update_server(owner_id, Uuid::now_v7(), ServerPatch::default(), Actor::command_line());
+    let (patch, now) = (ServerPatch::default(), Timestamp::now());
+    let nobodys = scene.store.update_server(owner_id, Uuid::now_v7(), patch, Actor::command_line(), now);
     assert!(nobodys.await.unwrap().is_none());
     let elses = Entry::new(action::SESSION_END, owner_id, Actor::command_line());
     assert!(scene.store.end_logins(&[(Uuid::now_v7(), elses)]).await.unwrap().is_empty());

@@ -191,10 +191,10 @@ async fn an_alert_that_was_resolved_by_hand_keeps_its_place_on_every_instance() 
     let session = scene.connect(&scene.one, 1_000).await;
     let (fence, threshold) = (Fence::Session(session), Uuid::from_u128(1));
     let first = scene.open(&scene.one, fence, &scene.alert(threshold)).await.unwrap();
-    scene.other.resolve_alert(scene.owner_id, first.id, &Actor::command_line()).await.unwrap().unwrap();
+    let (actor, now) = (Actor::command_line(), Timestamp::now());
+    scene.other.resolve_alert(scene.owner_id, first.id, &actor, now).await.unwrap().unwrap();
 
     let meanwhile = scene.open(&scene.one, fence, &scene.alert(threshold)).await.unwrap();
-    let now = Timestamp::now();
     let rearmed = AlertChange::Rearmed { id: first.id, sample_at: now, at: now };
     scene.one.change_alerts(&[rearmed]).await.unwrap();
     let after = scene.open(&scene.one, fence, &scene.alert(threshold)).await.unwrap();
@@ -219,7 +219,8 @@ async fn instances_that_change_the_same_alerts_in_any_order_do_not_block_each_ot
     let patch = || ServerPatch { tags: Some(vec!["db".to_owned()]), ..ServerPatch::default() };
 
     for _ in 0..ROUNDS {
-        let tagged = scene.other.update_server(scene.owner_id, batch[1].server_id, patch(), Actor::command_line());
+        let (actor, now) = (Actor::command_line(), Timestamp::now());
+        let tagged = scene.other.update_server(scene.owner_id, batch[1].server_id, patch(), actor, now);
         let changed = join(scene.one.change_alerts_of(&batch), scene.other.change_alerts_of(&backwards));
         let ((one, other), tagged) = join(changed, tagged).await;
 

@@ -5,13 +5,13 @@ use migration::{Migrator, MigratorTrait};
 use sea_orm::{ConnectionTrait, Database, DatabaseConnection, DbBackend, Statement, TransactionTrait};
 use serde_json::json;
 use signalbox::store::history::FreshSample;
-use signalbox::store::{Commit, DatabaseSettings, Store};
+use signalbox::store::{Commit, DatabaseSettings, NewInstance, Store};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use crate::support::cluster::Cluster;
 use crate::support::command_line::{Outcome, run, signalbox};
-use crate::support::{Storage, TestService, eventually, rows};
+use crate::support::{PASSWORD, Storage, TestService, eventually, rows, text_of};
 
 const INSTANCES: usize = 8;
 
@@ -75,6 +75,38 @@ async fn a_change_that_is_the_victim_of_a_deadlock_goes_through() {
     assert_eq!(changed["name"], "web-2");
     let metrics = service.root.get("/metrics").expect_answer(200).await;
     assert!(metrics.text.contains("\nsignalbox_transaction_retries_total 1\n"), "{metrics}");
+}
+
+#[actix_web::test]
+async fn an_invited_account_has_its_grants_though_its_client_disconnected() {
+    let Some((storage, connection)) = postgres().await else { return };
+    let service = TestService::start_on(storage, |_| {}).await;
+    let admin = service.register("admin").await;
+    service.server(&admin, "web-1").await;
+    let grants = json!({ "grants": [{ "scope": { "all": true }, "role": "viewer" }] });
+    let invitation = service.client.post("/users/invitations").bearer(&admin.token).json(grants).expect(201).await;
+    let mut body = service.registration("bob");
+    body["invitation"] = invitation["token"].clone();
+    // Registering does not need the table; reading the grants afterwards does.
+    let holder = connection.begin().await.unwrap();
+    holder.execute_unprepared("LOCK TABLE team_members").await.unwrap();
+
+    let asking = rt::spawn(service.client.post("/auth/register").json(body).send());
+    let accounts = "SELECT count(*) FROM users WHERE username = 'bob'";
+    eventually("the account is stored", async || (number(&connection, accounts).await > 0).then_some(())).await;
+    somebody_waits(&connection).await;
+    asking.abort();
+    let connections = &service.state.limits.connections;
+    eventually("its client is gone", async || (connections.count() == 0).then_some(())).await;
+    holder.rollback().await.unwrap();
+
+    let form = [("username", "bob"), ("password", PASSWORD)];
+    let token = text_of(&service.client.post("/auth/login").form(&form).expect(200).await["access_token"]);
+    eventually("bob sees the server", async || {
+        let servers = service.client.get("/servers").bearer(&token).expect(200).await;
+        (servers.as_array().unwrap().len() == 1).then_some(())
+    })
+    .await;
 }
 
 async fn database_name(connection: &DatabaseConnection) -> String {
@@ -195,6 +227,33 @@ async fn a_group_commit_and_the_removal_of_a_history_survive_a_deadlock() {
     collided(&connection, [&of(2), &of(1)], store.delete_history(first)).await.unwrap();
 
     assert_eq!(number(&connection, "SELECT count(*) FROM history_samples").await, 0);
+}
+
+/// After an outage for all of them, every instance was silent for long.
+#[actix_web::test]
+async fn a_batch_is_taken_over_once_its_instance_was_removed_and_not_before() {
+    let Some((storage, connection)) = postgres().await else { return };
+    let store = storage.store().await;
+    let owner_id = rows::owner(&store).await;
+    let (silent, alive) = (Uuid::from_u128(1), Uuid::from_u128(2));
+    for id in [silent, alive] {
+        store.enter(&NewInstance { id, version: "1", mark: "secrets".to_owned() }).await.unwrap();
+    }
+    let batch = format!(
+        "UPDATE instances SET seen_at = 0 WHERE id = '{silent}'; \
+         INSERT INTO command_batches (id, owner_id, username, command, timeout_seconds, concurrency, stop_on_failure, \
+         is_cancelled, created_at, instance_id) VALUES (gen_random_uuid(), '{owner_id}', 'ada', 'true', 60, 1, false, \
+         false, 0, '{silent}')"
+    );
+    connection.execute_unprepared(&batch).await.unwrap();
+
+    let before = store.claim_batches(alive, &[]).await.unwrap();
+    // It had no sessions.
+    assert!(store.sweep_dead().await.unwrap().is_empty());
+    let after = store.claim_batches(alive, &[]).await.unwrap();
+
+    assert_eq!((before.len(), after.len()), (0, 1));
+    assert_eq!(after[0].instance_id, Some(alive));
 }
 
 /// The text of a plan.

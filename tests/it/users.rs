@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use signalbox::audit::Actor;
 use signalbox::store::{AccountDeletion, AccountPatch, StoreError};
+use signalbox_protocol::Timestamp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use uuid::Uuid;
 
@@ -351,12 +352,12 @@ async fn a_transaction_of_somebody_who_is_no_administrator_any_more_changes_noth
         token: None,
         address: String::new(),
     };
-    let promote = AccountPatch { is_admin: Some(true), is_disabled: None };
+    let (promote, now) = (AccountPatch { is_admin: Some(true), is_disabled: None }, Timestamp::now());
 
     let changed = store.change_account(eve.id, promote, actor(&eve)).await;
-    let deletion = AccountDeletion { user_id: admin.id, servers_to: None, verified_hash: None };
+    let deletion = AccountDeletion { user_id: admin.id, servers_to: None, verified_hash: None, now };
     let deleted = store.delete_account(deletion, actor(&eve)).await;
-    let own = AccountDeletion { user_id: eve.id, servers_to: None, verified_hash: None };
+    let own = AccountDeletion { user_id: eve.id, servers_to: None, verified_hash: None, now };
 
     assert!(matches!(changed, Err(StoreError::NotAdministrator)), "{changed:?}");
     assert!(matches!(deleted, Err(StoreError::NotAdministrator)), "{deleted:?}");

@@ -27,7 +27,6 @@ use openidconnect::{
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 use signalbox_protocol::Timestamp;
-use tokio::sync::{Semaphore, SemaphorePermit};
 use uuid::Uuid;
 
 pub use account::{LinkError, SignInError, SignedIn};
@@ -37,6 +36,7 @@ pub use logout_token::LogoutError;
 pub use settings::{Allowed, GROUPS_CLAIM, OidcConfig, OidcSetupError, PasswordLogin, issuer};
 
 use crate::address::{authority_of, host_of, is_loopback};
+use crate::shares::{Full, Gate, Permit, Share, Shares};
 use crate::store::LogoutNotice;
 use crate::tls;
 use attempt::AttemptSealer;
@@ -45,13 +45,6 @@ use http::{AskError, Http};
 use logout_token::Expected;
 use provider::{Known, Provider, ProviderError};
 use spent::Spent;
-
-/// The most sign-ins that wait for the provider at the same time; each holds an answer of some kilobytes.
-const MAX_ASKING: usize = 32;
-
-/// Messages about the end of sessions that are checked at the same time. They have places of their own, so that nobody holds
-/// up a logout with sign-ins.
-const MAX_LOGOUTS: usize = 8;
 
 /// The longest code that is sent on, and the longest answer that is read from an address.
 const MAX_CODE: usize = 4_000;
@@ -93,6 +86,12 @@ impl From<AskError> for OidcError {
     }
 }
 
+impl From<Full> for OidcError {
+    fn from(_: Full) -> Self {
+        Self::Busy
+    }
+}
+
 fn untrusted(reason: impl Into<String>) -> OidcError {
     OidcError::Untrusted(reason.into())
 }
@@ -129,13 +128,19 @@ struct Inner {
     provider: Provider,
     sealer: AttemptSealer,
     spent: Spent,
-    asking: Semaphore,
-    logouts: Semaphore,
+    sign_ins: Gate,
+    logouts: Gate,
 }
 
 impl Oidc {
-    /// Reads the files that the settings name. `secret` is one that all instances share.
-    pub fn new(config: OidcConfig, secret: &SecretString) -> Result<Self, OidcSetupError> {
+    /// Reads the files that the settings name. `secret` is one that all instances share. `remembered` is the most finished sign-ins that
+    /// are remembered.
+    pub fn new(
+        config: OidcConfig,
+        secret: &SecretString,
+        shares: &Shares,
+        remembered: usize,
+    ) -> Result<Self, OidcSetupError> {
         let client_secret = config.client_secret()?;
         let roots = match &config.ca_file {
             Some(path) => Some(
@@ -155,9 +160,9 @@ impl Oidc {
             secret: client_secret,
             http,
             sealer: AttemptSealer::new(secret)?,
-            spent: Spent::default(),
-            asking: Semaphore::new(MAX_ASKING),
-            logouts: Semaphore::new(MAX_LOGOUTS),
+            spent: Spent::new(remembered),
+            sign_ins: shares.sign_ins.clone(),
+            logouts: shares.logouts.clone(),
             config,
         })))
     }
@@ -172,21 +177,23 @@ impl Oidc {
         &self.0.config
     }
 
-    fn turn(places: &Semaphore) -> Result<SemaphorePermit<'_>, OidcError> {
-        places.try_acquire().map_err(|_| OidcError::Busy)
+    /// Waits for the turn of a share: no longer than for the provider's answer.
+    async fn turn(&self, places: &Gate, share: Share) -> Result<Permit, OidcError> {
+        Ok(places.enter_within(share, self.config().answer_within).await?)
     }
 
-    /// Begins a sign-in, or the link to the account of a login. The provider should ask people again whom it asked longer than
-    /// `max_age` ago.
+    /// Begins a sign-in for an address, or the link to the account of a login. The provider should ask people again whom it asked
+    /// longer than `max_age` ago.
     pub async fn begin(
         &self,
         redirect_uri: String,
         return_to: String,
         link: Option<Uuid>,
         max_age: Option<Duration>,
+        share: Share,
         now: Timestamp,
     ) -> Result<Beginning, OidcError> {
-        let _turn = Self::turn(&self.0.asking)?;
+        let _turn = self.turn(&self.0.sign_ins, share).await?;
         let known = self.0.provider.known().await?;
         let client = self.client(&known, redirect_uri.clone())?;
         let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
@@ -224,9 +231,15 @@ impl Oidc {
         opened.next().ok_or(OidcError::Unknown)
     }
 
-    /// Finishes a sign-in: redeems the code and checks everything that comes of it.
-    pub async fn finish(&self, attempt: &Attempt, returned: Returned, now: Timestamp) -> Result<Identity, OidcError> {
-        let _turn = Self::turn(&self.0.asking)?;
+    /// Finishes a sign-in for an address: redeems the code and checks everything that comes of it.
+    pub async fn finish(
+        &self,
+        attempt: &Attempt,
+        returned: Returned,
+        share: Share,
+        now: Timestamp,
+    ) -> Result<Identity, OidcError> {
+        let _turn = self.turn(&self.0.sign_ins, share).await?;
         let known = self.0.provider.known().await?;
         // Before anything is sent to anybody: the code may be from another provider, which wants it redeemed here.
         let is_from_it = match &returned.iss {
@@ -241,7 +254,7 @@ impl Oidc {
         }
         let code = returned.code.filter(|code| !code.is_empty() && code.len() <= MAX_CODE);
         let code = code.ok_or_else(|| untrusted("the browser brings no code"))?;
-        if !self.0.spent.take(&attempt.state, now) {
+        if !self.0.spent.take(&attempt.state, share, now) {
             return Err(OidcError::Unknown);
         }
         let client = self.client(&known, attempt.redirect_uri.clone())?;
@@ -256,13 +269,14 @@ impl Oidc {
         Ok(Identity::of(&self.0.config.issuer, &subject, &claims, &asked, &self.0.config.groups_claim))
     }
 
-    /// Checks a message about the end of a session.
+    /// Checks a message about the end of a session, from an address.
     pub async fn read_logout(
         &self,
         token: &str,
+        share: Share,
         now: Timestamp,
     ) -> Result<Result<LogoutNotice, LogoutError>, OidcError> {
-        let _turn = Self::turn(&self.0.logouts)?;
+        let _turn = self.turn(&self.0.logouts, share).await?;
         let known = self.0.provider.known().await?;
         let read = |known: &Known| {
             let expected = Expected {

@@ -20,7 +20,7 @@ use signalbox_protocol::frontend::ServerStatus;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use super::interest::{self, BELIEVED_FOR, Interest};
+use super::interest::{self, BELIEVED_FOR, Interest, is_of_alerts};
 use crate::bus::blob::Blob;
 use crate::bus::client::BusClient;
 use crate::bus::{Delivery, Subscription};
@@ -88,7 +88,15 @@ impl ClusterRelay {
         if self.interest.is_watched(topic)
             && let Some(what) = what()
         {
-            self.outbox.put(topic, what);
+            self.put(topic, what);
+        }
+    }
+
+    /// Puts a message into the outbox. Alerts for which there is no room are read again by those who watch them.
+    fn put(&self, topic: Topic, what: RelayEvent) {
+        let displaced = self.outbox.put(topic, what);
+        if displaced.iter().any(is_of_alerts) {
+            self.missed.lock().extend(displaced.into_iter().filter(is_of_alerts));
         }
     }
 
@@ -109,7 +117,7 @@ impl ClusterRelay {
 
     async fn tell_interest(self) {
         let mut looks = ticks(LOOK_EVERY);
-        let (mut number, mut connects) = (0, self.bus_client.connects());
+        let (mut number, mut connects, mut lost) = (0, self.bus_client.connects(), self.bus_client.lost());
         loop {
             tokio::select! {
                 () = self.subscriptions.has_news() => self.subscriptions.tell_changes(&self.bus_client).await,
@@ -119,8 +127,15 @@ impl ClusterRelay {
                     // An outage may be over before it is looked for.
                     let is_back = is_up && std::mem::replace(&mut connects, connects_now) != connects_now;
                     number = (number + 1) % LOOKS_A_LIST;
+                    let lost_now = self.bus_client.lost();
+                    // Not each time: an instance that is too slow may lose messages all the time.
+                    let has_lost = number == 0 && std::mem::replace(&mut lost, lost_now) != lost_now;
                     if is_back {
                         subscriptions::tell(&self.bus_client, interest::InterestChange::Ask).await;
+                        // What was sent before the outage was noticed may be lost.
+                        self.missed.lock().extend(self.interest.topics().into_iter().filter(is_of_alerts));
+                    }
+                    if is_back || has_lost {
                         self.read_alerts_again();
                     }
                     if is_up {
@@ -137,9 +152,8 @@ impl ClusterRelay {
         }
     }
 
-    /// The bus was away: alerts of other instances did not arrive here, nor did ours there before that was noticed.
+    /// Has the dashboards here read their alerts again: those of other instances may not have arrived.
     fn read_alerts_again(&self) {
-        self.missed.lock().extend(self.interest.topics().into_iter().filter(is_of_alerts));
         let Some(feeds) = self.feeds.get() else { return };
         for topic in self.subscriptions.topics().into_iter().filter(is_of_alerts) {
             feeds.deliver(topic, FeedFrame::Notice);
@@ -148,12 +162,8 @@ impl ClusterRelay {
 
     /// Has the others read what they may not have heard.
     fn tell_missed(&self) {
-        let mut missed = self.missed.lock();
-        let some: Vec<Topic> = missed.iter().take(MISSED_AT_ONCE).copied().collect();
-        for topic in some {
-            missed.remove(&topic);
-            self.outbox.put(topic, RelayEvent::Notice);
-        }
+        let some: Vec<Topic> = self.missed.lock().extract_if(|_| true).take(MISSED_AT_ONCE).collect();
+        some.into_iter().for_each(|topic| self.put(topic, RelayEvent::Notice));
     }
 
     async fn hear_interest(self) {
@@ -175,6 +185,8 @@ impl ClusterRelay {
         match what {
             interest::InterestChange::Watched(topics) => {
                 let new = self.interest.watched(from, &topics, Instant::now() + BELIEVED_FOR);
+                // That instance was frozen or cut off, and its alerts were not sent.
+                self.missed.lock().extend(self.interest.take_expired(&new));
                 new.into_iter().for_each(|topic| self.send_snapshot(topic));
             }
             interest::InterestChange::Left(topics) => self.interest.left(from, &topics),
@@ -241,11 +253,6 @@ impl ClusterRelay {
             (_, RelayEvent::Status { .. } | RelayEvent::Sample { .. }) => {}
         }
     }
-}
-
-/// Whether messages of the topic are alerts, which nothing repeats.
-fn is_of_alerts(topic: &Topic) -> bool {
-    matches!(topic, Topic::Alerts(_))
 }
 
 impl Relay for ClusterRelay {

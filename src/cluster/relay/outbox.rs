@@ -30,9 +30,11 @@ struct Waiting {
 }
 
 impl Outbox {
-    pub fn put(&self, topic: Topic, what: RelayEvent) {
-        self.waiting.lock().put(topic, what);
+    /// Returns the topics of the events that are lost for want of room.
+    pub fn put(&self, topic: Topic, what: RelayEvent) -> Vec<Topic> {
+        let displaced = self.waiting.lock().put(topic, what);
         self.news.notify_one();
+        displaced
     }
 
     /// Returns the next message, and waits until there is one. For one task only.
@@ -49,21 +51,27 @@ impl Outbox {
 
 impl Waiting {
     /// If there is no room, drops the oldest metrics first. If there are none, drops the new message if it is metrics,
-    /// otherwise the oldest message.
-    fn put(&mut self, topic: Topic, what: RelayEvent) {
+    /// otherwise the oldest message. Returns the topics of dropped events.
+    fn put(&mut self, topic: Topic, what: RelayEvent) -> Vec<Topic> {
+        let mut displaced = Vec::new();
         while self.is_too_full_for(&what) {
             let oldest = match self.metrics {
-                0 if what.is_metrics() => return lost(&what),
+                0 if what.is_metrics() => {
+                    lost(&what);
+                    return displaced;
+                }
                 0 => 0,
                 _ => self.messages.iter().position(|(_, waiting)| waiting.is_metrics()).unwrap_or_default(),
             };
-            if let Some((_, dropped)) = self.take(oldest) {
+            if let Some((topic, dropped)) = self.take(oldest) {
                 lost(&dropped);
+                displaced.extend((!dropped.is_metrics()).then_some(topic));
             }
         }
         self.bytes += what.bytes();
         self.metrics += usize::from(what.is_metrics());
         self.messages.push_back((topic, what));
+        displaced
     }
 
     fn take(&mut self, place: usize) -> Option<(Topic, RelayEvent)> {
@@ -119,6 +127,18 @@ mod tests {
         assert_eq!(waiting.metrics, 0);
         put(&mut waiting, RelayEvent::Metrics("too late".into()));
         assert!(!texts(&waiting).contains(&"metrics"));
+    }
+
+    #[test]
+    fn events_that_are_dropped_are_named() {
+        let mut waiting = Waiting::default();
+        let alerts = Topic::Alerts(Uuid::nil());
+        assert!(waiting.put(alerts, RelayEvent::Event("first".into())).is_empty());
+        put(&mut waiting, RelayEvent::Metrics("metrics".into()));
+        (2..MAX_EVENTS).for_each(|_| put(&mut waiting, RelayEvent::Event("more".into())));
+
+        assert!(waiting.put(alerts, RelayEvent::Event("instead of the metrics".into())).is_empty());
+        assert_eq!(waiting.put(alerts, RelayEvent::Event("instead of the first".into())), [alerts]);
     }
 
     #[test]

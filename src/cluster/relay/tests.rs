@@ -2,9 +2,9 @@ use actix::{Actor, Context, Handler};
 use signalbox_protocol::{Sample, Timestamp};
 
 use super::*;
-use crate::bus::Bus;
 use crate::bus::local::LocalBus;
 use crate::bus::subject::Subjects;
+use crate::bus::{Bus, MAX_WAITING};
 use crate::feeds::{Subscription, Wake};
 use crate::store::Swept;
 
@@ -127,6 +127,38 @@ async fn alerts_that_an_outage_of_the_bus_lost_are_read_again() {
     assert!(matches!(first.what, RelayEvent::Notice) && first.from == home.id, "{first:?}");
     // Whatever else was lost in that time is not known.
     assert_eq!(texts(&watching_quiet, "notice").await, ["notice"]);
+}
+
+#[actix::test]
+async fn alerts_that_were_not_sent_to_an_instance_that_was_forgotten_are_read_again() {
+    let bus = LocalBus::default();
+    let (home, other) = (Instance::start(&bus).await, Instance::start(&bus).await);
+    let topic = Topic::Alerts(Uuid::from_u128(7));
+    let watching = other.watch(topic).await;
+    home.until_watched_elsewhere(topic).await;
+
+    // As if the other one had been frozen.
+    home.relay.interest.forget_expired(Instant::now() + 2 * BELIEVED_FOR);
+    assert!(!home.relay.is_watched(topic));
+    home.tell(topic, "unsent");
+
+    // It announces all its topics again.
+    assert_eq!(texts(&watching, "notice").await, ["notice"]);
+}
+
+#[actix::test]
+async fn alerts_that_came_too_fast_are_read_again() {
+    let bus = LocalBus::default();
+    let (home, other) = (Instance::start(&bus).await, Instance::start(&bus).await);
+    let topic = Topic::Alerts(Uuid::from_u128(7));
+    let watching = other.watch(topic).await;
+    home.until_watched_elsewhere(topic).await;
+
+    // All are sent before the other one takes any.
+    (0..2 * MAX_WAITING).for_each(|_| home.tell(topic, "alert"));
+
+    let received = texts(&watching, "notice").await;
+    assert!(received.len() < 2 * MAX_WAITING, "{} were not lost", received.len());
 }
 
 #[actix::test]

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::store::{Occurrence, Schedule};
 
 /// A run begins at most so late; after that it is missed. Agents take a signed command within five minutes.
-const LATE_MS: i64 = 90 * 1_000;
+pub(super) const LATE_MS: i64 = 90 * 1_000;
 
 /// How many missed runs are counted at once: of one each minute, those of a month.
 const MAX_MISSED: u32 = 50_000;

@@ -165,9 +165,10 @@ pub async fn update(
     run_detached(async move {
         for _ in 0..TRIES {
             let found = find(&state, &caller, path.id.0, Action::Respond).await?;
-            let terms = patch.clone().applied_to(found.clone().into(), state.clock.now()).map_err(in_body)?;
+            let now = state.clock.now();
+            let terms = patch.clone().applied_to(found.clone().into(), now).map_err(in_body)?;
             expect_same_owner(&state, &caller, (found.owner_id, &terms.reach), Action::Respond).await?;
-            if let Some(changed) = state.store.change_silence(&found, terms, actor.clone()).await? {
+            if let Some(changed) = state.store.change_silence(&found, terms, actor.clone(), now).await? {
                 effects::commit(&state, Change::NotificationsChanged).await;
                 return Ok(Json(changed.into()));
             }
@@ -185,7 +186,7 @@ pub async fn delete(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     let CallerAt { caller, actor, path } = ask.subject;
     let silence = find(&ask.state, &caller, path.id.0, Action::Respond).await?;
     let existed = run_detached(async move {
-        let deleted = ask.state.store.delete_silence(&silence, actor).await?;
+        let deleted = ask.state.store.delete_silence(&silence, actor, ask.state.clock.now()).await?;
         effects::commit(&ask.state, Change::NotificationsChanged).await;
         Ok(deleted)
     });

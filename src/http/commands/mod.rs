@@ -129,11 +129,18 @@ pub async fn list(ask: Checked<OnServer<UseCommands>, PageQuery>) -> Result<List
 #[api_v2_operation(tags(Commands), operation_id = "read_command")]
 pub async fn read(ask: Checked<OnServer<UseCommands, CommandPath>>) -> Result<Json<CommandOut>, ApiError> {
     let (server_id, id) = (ask.subject.access.server_id(), ask.subject.path.command_id.0);
-    if let Some(job) = ask.state.jobs.find_anywhere(server_id, id).await? {
+    let jobs = &ask.state.jobs;
+    if let Some(job) = jobs.find(server_id, id) {
         return Ok(Json(CommandOut::of_job(&job)));
     }
-    let row = ask.state.store.find_command(server_id, id).await?;
-    row.map(|row| Json(CommandOut::of_row(row))).ok_or(not_found())
+    let row = ask.state.store.find_command(server_id, id).await?.ok_or(not_found())?;
+    // Only then: looking for it reads its row, with all its output, again.
+    if JobStatus::of(&row.status) == JobStatus::Running
+        && let Some(job) = jobs.find_anywhere(server_id, id).await?
+    {
+        return Ok(Json(CommandOut::of_job(&job)));
+    }
+    Ok(Json(CommandOut::of_row(row)))
 }
 
 /// Cancel a command

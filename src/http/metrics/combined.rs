@@ -237,7 +237,7 @@ pub async fn combined(request: HttpRequest, ask: Checked<SignedIn, CombinedQuery
     let servers = filter.servers(&ask.state, &caller).await?;
 
     let range = range_of(query.start, query.end, HOUR_MS);
-    let history = ask.state.metrics.history.read_by(Some(caller.user_id));
+    let history = ask.state.metrics.history.read_by(Some(caller.user_id)).in_passing();
     let grid = Grid::new(range, history.common_width(range, query.max_points.map_or(DEFAULT_MAX_POINTS, |Whole(n)| n)));
     let mut names: Vec<String> = query.names.map_or_else(Vec::new, |Names(names)| names.into_iter().collect());
     if names.is_empty() {

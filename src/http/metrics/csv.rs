@@ -67,28 +67,38 @@ impl Table {
     }
 }
 
-/// The columns of series as a table, with the mean, minimum and maximum of each.
-pub fn series(series: &Series) -> Vec<u8> {
-    let mut out = b"timestamp".to_vec();
+/// Points in a piece of a table: some megabyte of text.
+const POINTS_AT_ONCE: usize = 20_000;
+
+/// The columns of series as a table, with the mean, minimum and maximum of each: the header, then some lines at a time.
+pub fn series(series: Series) -> impl Iterator<Item = Vec<u8>> {
+    let mut header = b"timestamp".to_vec();
     for name in series.columns.keys() {
         for kind in ["avg", "min", "max"] {
-            out.push(b',');
-            field(&format!("{name} {kind}"), &mut out);
+            header.push(b',');
+            field(&format!("{name} {kind}"), &mut header);
         }
     }
-    out.extend_from_slice(b"\r\n");
-    for (place, seconds) in series.timestamps.iter().enumerate() {
-        _ = write!(out, "{}", Timestamp::from_millis(seconds.saturating_mul(1000)));
-        for points in series.columns.values() {
-            let shown = points.get(place);
-            for value in [shown.map(|it| it.avg), shown.map(|it| it.min), shown.map(|it| it.max)] {
-                out.push(b',');
-                number(value, &mut out);
+    header.extend_from_slice(b"\r\n");
+    let lines = (POINTS_AT_ONCE / series.columns.len().max(1)).max(1);
+    let pieces = (0..series.timestamps.len()).step_by(lines).map(move |first| {
+        // All of it, so that its place is kept until the last piece.
+        let whole = &series;
+        let mut out = Vec::new();
+        for (place, seconds) in whole.timestamps.iter().enumerate().skip(first).take(lines) {
+            _ = write!(out, "{}", Timestamp::from_millis(seconds.saturating_mul(1000)));
+            for points in whole.columns.values() {
+                let shown = points.get(place);
+                for value in [shown.map(|it| it.avg), shown.map(|it| it.min), shown.map(|it| it.max)] {
+                    out.push(b',');
+                    number(value, &mut out);
+                }
             }
+            out.extend_from_slice(b"\r\n");
         }
-        out.extend_from_slice(b"\r\n");
-    }
-    out
+        out
+    });
+    std::iter::once(header).chain(pieces)
 }
 
 /// A table of lines, each with several columns.
@@ -145,6 +155,23 @@ fn field(text: &str, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::series::Points;
+
+    #[test]
+    fn a_long_table_is_written_line_by_line_in_pieces() {
+        let count = 2 * POINTS_AT_ONCE as i64 + 1;
+        let columns = ["a", "b"].map(|name| (name.to_owned(), Points::default())).into();
+        let series = Series { timestamps: (0..count).collect(), columns, ..Series::default() };
+
+        let pieces: Vec<Vec<u8>> = super::series(series).collect();
+
+        assert_eq!(pieces.len(), 1 + 5, "a header, and as many points in each piece");
+        let text = String::from_utf8(pieces.concat()).unwrap();
+        let lines: Vec<&str> = text.split_terminator("\r\n").collect();
+        assert_eq!(lines[0], "timestamp,a avg,a min,a max,b avg,b min,b max");
+        let expected = |second: &i64| format!("{},,,,,,", Timestamp::from_millis(second * 1_000));
+        assert_eq!(lines[1..], (0..count).collect::<Vec<i64>>().iter().map(expected).collect::<Vec<String>>());
+    }
 
     #[test]
     fn names_that_would_be_misread_are_quoted() {

@@ -208,7 +208,7 @@ pub async fn heat(ask: Checked<SignedIn, HeatQuery>) -> Result<Heat, ApiError> {
     };
     let name = query.metric.map_or_else(|| DEFAULT_METRIC.to_owned(), |MetricName(name)| name);
     let scale = scale_of(&name);
-    let history = ask.state.metrics.history.read_by(Some(caller.user_id));
+    let history = ask.state.metrics.history.read_by(Some(caller.user_id)).in_passing();
     let rows = servers.items.into_iter().map(|id| row(&history, id, &name, grid));
     let mut rows = stream::iter(rows).buffered(READ_AT_ONCE);
     let (mut out, mut damaged_blocks) = (Vec::new(), 0);

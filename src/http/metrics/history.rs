@@ -1,6 +1,8 @@
 //! The history as snapshots, streamed: a JSON array or a table of any length.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
 
 use actix_web::body::BoxBody;
 use actix_web::http::header;
@@ -17,6 +19,7 @@ use uuid::Uuid;
 use super::csv::Table;
 use super::range::{ResolutionParam, check_range, range, resolution};
 use super::schema::SnapshotOut;
+use super::slices::next_slice;
 use super::{DAMAGED_BLOCKS, RESOLUTION_SECONDS, prefers_csv};
 use crate::fleet::snapshot_json;
 use crate::http::error::ApiError;
@@ -24,8 +27,10 @@ use crate::http::extract::fault::Faults;
 use crate::http::extract::param::{TimeParam, Whole};
 use crate::http::extract::{Checked, OnServer, See};
 use crate::http::reply::add_header;
+use crate::metrics::query::HistoryError;
 use crate::metrics::query::reader::{Point, Reader};
 use crate::metrics::query::wanted::Selection;
+use crate::shares::Revocable;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = ends_after_start -> Faults)]
@@ -96,49 +101,83 @@ impl Form {
 
 /// Snapshots, written page by page, however many there are.
 pub struct Streamed {
-    form: Form,
-    first: Vec<Point>,
+    pages: Pages,
+    /// How long the client may take nothing.
+    pause: Duration,
+}
+
+struct Pages {
     reader: Reader,
+    form: Form,
+    /// What is left of the piece that is being sent.
+    piece: Bytes,
+    /// The text to be sent next; `None` at the end.
+    next: Option<Vec<u8>>,
+    /// All points are in it.
+    is_over: bool,
+}
+
+impl Pages {
+    /// Reads the first points.
+    async fn open(mut reader: Reader, form: Form) -> Result<Self, HistoryError> {
+        let first = reader.next_page().await?;
+        let mut opening = form.opening();
+        form.write(&first, true, &mut opening);
+        Ok(Self { reader, form, piece: Bytes::new(), next: Some(opening), is_over: first.is_empty() })
+    }
+
+    /// Returns the next slice of the answer, or `None` at its end.
+    async fn next_slice(&mut self) -> Result<Option<Bytes>, HistoryError> {
+        while self.piece.is_empty() {
+            let Some(piece) = self.next_piece().await? else { return Ok(None) };
+            self.piece = piece;
+        }
+        Ok(next_slice(&mut self.piece))
+    }
+
+    async fn next_piece(&mut self) -> Result<Option<Bytes>, HistoryError> {
+        let Some(mut piece) = self.next.take() else { return Ok(None) };
+        if self.is_over {
+            piece.extend_from_slice(self.form.closing());
+        } else {
+            let points = self.reader.next_page().await?;
+            let mut following = Vec::new();
+            self.form.write(&points, false, &mut following);
+            (self.next, self.is_over) = (Some(following), points.is_empty());
+        }
+        Ok(Some(piece.into()))
+    }
 }
 
 impl Responder for Streamed {
     type Body = BoxBody;
 
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
-        let Self { form, first, reader } = self;
+        let Self { pages, pause } = self;
+        let reader = &pages.reader;
         let mut response = HttpResponse::Ok();
         response
-            .content_type(form.content_type())
+            .content_type(pages.form.content_type())
             .insert_header((RESOLUTION_SECONDS, reader.resolution_seconds().to_string()))
             .insert_header((header::CACHE_CONTROL, "no-store"))
             .insert_header((header::VARY, "accept"));
         if reader.damaged_blocks() > 0 {
             response.insert_header((DAMAGED_BLOCKS, reader.damaged_blocks().to_string()));
         }
-        let mut opening = form.opening();
-        form.write(&first, true, &mut opening);
-        let is_over = first.is_empty();
-        let pages = stream::unfold(Some((reader, form, opening, is_over)), |state| async move {
-            let (mut reader, form, mut chunk, is_over) = state?;
-            if is_over {
-                chunk.extend_from_slice(form.closing());
-                return Some((Ok(Bytes::from(chunk)), None));
-            }
-            match reader.next_page().await {
-                Ok(page) => {
-                    let mut next = Vec::new();
-                    form.write(&page, false, &mut next);
-                    Some((Ok(Bytes::from(chunk)), Some((reader, form, next, page.is_empty()))))
-                }
-                Err(error) => {
-                    // The status has been sent already, so cutting off the response is the only way to report the
-                    // error.
-                    tracing::error!(%error, "cannot read a history to its end");
-                    Some((Err(error), None))
-                }
-            }
+        // A client that reads steadily may take as long as it needs: an export of years takes hours.
+        let rest = Revocable::new(pages, Duration::MAX, pause);
+        let sent = stream::unfold(rest, |mut rest| async move {
+            let read = rest.piece(async |pages: &mut Pages| pages.next_slice().await).await;
+            let cut_off = |error: HistoryError| {
+                // The status has been sent already, so cutting off the response is the only way to report the
+                // error.
+                tracing::error!(%error, "cannot read a history to its end");
+                io::Error::other(error.to_string())
+            };
+            let slice = read.and_then(|read| read.map_err(cut_off)).transpose()?;
+            Some((slice, rest))
         });
-        response.streaming(Box::pin(pages))
+        response.streaming(Box::pin(sent))
     }
 }
 
@@ -171,7 +210,6 @@ pub async fn history(request: HttpRequest, ask: Checked<OnServer<See>, HistoryQu
     } else {
         Form::Json(server_id)
     };
-    let mut reader = history.open(server_id, range, wanted, Selection::everything()).await?;
-    let first = reader.next_page().await?;
-    Ok(Streamed { form, first, reader })
+    let reader = history.open(server_id, range, wanted, Selection::everything()).await?;
+    Ok(Streamed { pages: Pages::open(reader, form).await?, pause: ask.state.config.timing.answer_pause })
 }

@@ -9,6 +9,7 @@ pub(super) mod names;
 mod range;
 mod schema;
 pub(super) mod series;
+mod slices;
 
 use std::collections::BTreeMap;
 

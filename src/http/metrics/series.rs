@@ -1,6 +1,7 @@
 //! The history as columns.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use actix_web::body::BoxBody;
 use actix_web::http::header;
@@ -14,6 +15,7 @@ use paperclip::v2::schema::Apiv2Schema;
 
 use super::range::{ResolutionParam, check_range, range, resolution};
 use super::schema::SeriesOut;
+use super::slices::in_slices;
 use super::{DAMAGED_BLOCKS, csv, prefers_csv};
 use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
@@ -21,6 +23,7 @@ use crate::http::extract::param::{Names, TimeParam, Whole};
 use crate::http::extract::{Checked, OnServer, See};
 use crate::metrics::query::wanted::Selection;
 use crate::metrics::series::{self, Points, Series, Shown};
+use crate::shares::Revocable;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = ends_after_start -> Faults)]
@@ -47,49 +50,61 @@ fn ends_after_start(query: SeriesQuery, _: ValuePointerRef<'_>) -> Result<Series
     Ok(query)
 }
 
-/// Columns, serialized one after the other.
-pub enum Columns {
-    Json(Series),
-    Csv(Series),
+/// Columns, as JSON or as a table, serialized while they are sent.
+pub struct Columns {
+    series: Series,
+    is_csv: bool,
+    /// How long the client may take nothing.
+    pause: Duration,
 }
 
 impl Responder for Columns {
     type Body = BoxBody;
 
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
+        let Self { series, is_csv, pause } = self;
         let mut response = HttpResponse::Ok();
         response.insert_header((header::VARY, "accept")).insert_header((header::CACHE_CONTROL, "no-store"));
-        let (Self::Json(series) | Self::Csv(series)) = &self;
         if series.damaged_blocks > 0 {
             response.insert_header((DAMAGED_BLOCKS, series.damaged_blocks.to_string()));
         }
-        match self {
-            Self::Csv(series) => response.content_type("text/csv; charset=utf-8").body(csv::series(&series)),
-            Self::Json(series) => {
-                response.content_type("application/json");
-                // A small response is sent in one piece, with its length.
-                if series.timestamps.len() * series.columns.len() < STREAMED_FROM {
-                    return response.body(chunks(series).collect::<Vec<_>>().concat());
-                }
-                let chunks = chunks(series).map(|chunk| Ok::<_, std::convert::Infallible>(Bytes::from(chunk)));
-                response.streaming(stream::iter(chunks))
-            }
+        response.content_type(if is_csv { "text/csv; charset=utf-8" } else { "application/json" });
+        let is_small = series.timestamps.len() * series.columns.len() < STREAMED_FROM;
+        let pieces: Pieces = if is_csv { Box::new(csv::series(series)) } else { Box::new(chunks(series)) };
+        // A small response is sent in one piece, with its length.
+        if is_small {
+            return response.body(pieces.collect::<Vec<_>>().concat());
         }
+        // A client that reads steadily may take as long as it needs.
+        let slices: Slices = Box::new(pieces.flat_map(in_slices));
+        let rest = Revocable::new(slices, Duration::MAX, pause);
+        let sent = stream::unfold(rest, |mut rest| async move {
+            let slice = rest.piece(async |slices: &mut Slices| slices.next()).await.transpose()?;
+            Some((slice, rest))
+        });
+        response.streaming(Box::pin(sent))
     }
 }
+
+/// The pieces of a response, in order.
+type Pieces = Box<dyn Iterator<Item = Vec<u8>> + Send>;
+
+type Slices = Box<dyn Iterator<Item = Bytes> + Send>;
 
 /// From this many points on, a response is serialized while it is sent: some megabyte.
 const STREAMED_FROM: usize = 20_000;
 
 /// The response, one column at a time.
 pub fn chunks(series: Series) -> impl Iterator<Item = Vec<u8>> {
-    let Series { resolution_seconds, timestamps, columns, .. } = series;
+    let Series { resolution_seconds, timestamps, columns, place, .. } = series;
     let count = timestamps.len();
     let mut opening = format!("{{\"resolution_seconds\":{resolution_seconds},\"timestamps\":").into_bytes();
     // Writing numbers to memory does not fail.
     _ = serde_json::to_writer(&mut opening, &timestamps);
     opening.extend_from_slice(b",\"series\":{");
     let column = move |(index, (name, points)): (usize, (String, Points))| {
+        // Kept until the last column.
+        let _place = &place;
         let mut out = Vec::with_capacity(count * 24 + name.len());
         if index > 0 {
             out.push(b',');
@@ -97,11 +112,11 @@ pub fn chunks(series: Series) -> impl Iterator<Item = Vec<u8>> {
         _ = serde_json::to_writer(&mut out, &name);
         for (key, of) in KINDS {
             out.extend_from_slice(key);
-            for place in 0..count {
-                if place > 0 {
+            for row in 0..count {
+                if row > 0 {
                     out.push(b',');
                 }
-                match points.get(place) {
+                match points.get(row) {
                     Some(shown) => _ = serde_json::to_writer(&mut out, &of(shown)),
                     None => out.extend_from_slice(b"null"),
                 }
@@ -143,5 +158,30 @@ pub async fn columns(request: HttpRequest, ask: Checked<OnServer<See>, SeriesQue
     let wanted = query.names.map_or_else(Selection::series, |Names(names)| Selection::named(names));
     let reader = history.open(server_id, range(query.start, query.end), requested, wanted).await?;
     let series = series::read(reader, requested).await?;
-    Ok(if prefers_csv(&request) { Columns::Csv(series) } else { Columns::Json(series) })
+    Ok(Columns { series, is_csv: prefers_csv(&request), pause: ask.state.config.timing.answer_pause })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shares::line::{Limits, Stay};
+    use crate::shares::{Gate, Share};
+
+    #[test]
+    fn an_answer_keeps_its_place_until_it_is_written() {
+        let forms: [fn(Series) -> Pieces; 2] =
+            [|series| Box::new(chunks(series)), |series| Box::new(csv::series(series))];
+        for write in forms {
+            let places = Gate::new("answers", Limits { places: 1, waiting: 0, stay: Stay::Long });
+            let place = places.try_enter(Share::Service).ok();
+            let columns = [("cpu_percent".to_owned(), Points::default())].into();
+
+            let mut pieces = write(Series { timestamps: vec![0], columns, place, ..Series::default() });
+            assert!(pieces.next().is_some());
+
+            assert_eq!(places.inside(), 1);
+            pieces.for_each(drop);
+            assert_eq!(places.inside(), 0);
+        }
+    }
 }

@@ -91,7 +91,9 @@ pub async fn update(
     let channel = find(&ask.state, &ask.subject).await?;
     let CallerAt { caller, actor, path } = ask.subject;
     let patch = patch(&ask.state, &caller, &channel, given).await?;
-    let channel = ask.state.store.update_channel(caller.user_id, path.id.0, patch, actor).await?.ok_or_else(gone)?;
+    let now = ask.state.clock.now();
+    let updated = ask.state.store.update_channel(caller.user_id, path.id.0, patch, actor, now).await?;
+    let channel = updated.ok_or_else(gone)?;
     effects::commit(&ask.state, Change::NotificationsChanged).await;
     Ok(Json(told(&ask.state.notifier, channel)))
 }

@@ -180,8 +180,9 @@ pub struct DeliveriesQuery {
 
 /// List your notifications
 ///
-/// Newest first, sent and waiting ones. The service keeps them for 30 days after they were delivered or have failed. A
-/// notification is retried until each recipient has accepted it; after an attempt without a reply it is sent once more.
+/// Newest first, sent and waiting ones. The service keeps them for 30 days after they were delivered or have failed, and the last
+/// of each channel for as long as its alert is open. A notification is retried until each recipient has accepted it; after an
+/// attempt without a reply it is sent once more.
 #[api_v2_operation(tags(Notifications), operation_id = "list_notification_deliveries")]
 pub async fn list(ask: Checked<SignedIn, DeliveriesQuery>) -> Result<Listed<DeliveryOut>, ApiError> {
     let query = ask.query;

@@ -23,12 +23,13 @@ use super::refresh_cookie::{Jar, kept_by};
 use super::reply::Done;
 use super::task::run_detached;
 use crate::auth::Caller;
-use crate::auth::account::Origin;
+use crate::auth::account::{AccountError, Origin};
 use crate::auth::oidc::{Attempt, LIFETIME_SECONDS, LinkError, Oidc, OidcError, Returned, SignInError, SignedIn};
 use crate::change::Change;
 use crate::effects;
+use crate::shares::Share;
 use crate::state::State;
-use crate::store::TeamsChange;
+use crate::store::{StoreError, TeamsChange};
 use navigation::{Navigation, Redirect};
 use parameters::{LocalPage, Parameter, SignedMessage};
 
@@ -135,7 +136,7 @@ pub async fn start(ask: Checked<Navigation, StartQuery>) -> Result<Redirect, Api
     let return_to = ask.query.return_to.map_or_else(|| "/".to_owned(), |LocalPage(page)| page);
     let now = state.accounts.tokens.now();
     let max_age = state.accounts.factors.step_up();
-    Ok(match oidc.begin(redirect_uri, return_to, link, max_age, now).await {
+    Ok(match oidc.begin(redirect_uri, return_to, link, max_age, navigation.share(), now).await {
         Ok(begun) => {
             let name = navigation.cookie_name(&state, &begun.state);
             let cookie = navigation.cookie(&state, name, begun.sealed, LIFETIME_SECONDS);
@@ -213,14 +214,23 @@ async fn sign_in(
     attempt: &Attempt,
     returned: Returned,
 ) -> Result<Redirect, ApiError> {
-    let person = match oidc.finish(attempt, returned, state.accounts.tokens.now()).await {
+    let person = match oidc.finish(attempt, returned, navigation.share(), state.accounts.tokens.now()).await {
         Ok(person) => person,
         Err(error) => return Ok(ended(SIGN_IN_PAGE, error.into())),
     };
     let jar = Jar::of(&navigation.request, state);
-    let refused = match state.accounts.sign_in_by_identity(oidc, &person, Origin::from(navigation.anyone)).await {
-        Ok(SignedIn { mut pair, teams }) => {
-            apply(state, teams).await;
+    let (state, oidc, origin) = (state.clone(), oidc.clone(), Origin::from(navigation.anyone));
+    let signed_in = run_detached(async move {
+        let signed_in = state.accounts.sign_in_by_identity(&oidc, &person, origin).await;
+        match &signed_in {
+            Ok(SignedIn { teams, .. }) => apply(&state, *teams).await,
+            Err(SignInError::Account(AccountError::Store(error))) => apply_if_stored(&state, error).await,
+            Err(_) => {}
+        }
+        Ok(signed_in)
+    });
+    let refused = match signed_in.await? {
+        Ok(SignedIn { mut pair, .. }) => {
             return Ok(Redirect::to(attempt.return_to.clone()).with(jar.keep(&mut pair)));
         }
         Err(SignInError::NotAllowed) => Outcome::NotAllowed,
@@ -234,9 +244,16 @@ async fn sign_in(
     Ok(ended(SIGN_IN_PAGE, refused))
 }
 
-/// Makes what the teams of somebody are granted theirs, before the answer.
+/// Makes what the teams of somebody are granted theirs, before the answer, and also if the browser disconnects.
 async fn apply(state: &State, teams: TeamsChange) {
     if teams == TeamsChange::Changed {
+        effects::commit(state, Change::AccessChanged).await;
+    }
+}
+
+/// The same after an error of the database: the teams may be stored although the answer was lost.
+async fn apply_if_stored(state: &State, error: &StoreError) {
+    if let StoreError::Database(_) = error {
         effects::commit(state, Change::AccessChanged).await;
     }
 }
@@ -250,7 +267,7 @@ async fn link(
     returned: Returned,
 ) -> Result<Redirect, ApiError> {
     let now = state.accounts.tokens.now();
-    let person = match oidc.finish(attempt, returned, now).await {
+    let person = match oidc.finish(attempt, returned, navigation.share(), now).await {
         Ok(person) => person,
         Err(error) => return Ok(ended(LINK_PAGE, error.into())),
     };
@@ -262,11 +279,18 @@ async fn link(
         return Ok(refused);
     }
     let address = client_address(&navigation.request, state);
-    let outcome = match state.accounts.link_identity(oidc, login_id, &person, address, now).await {
-        Ok(teams) => {
-            apply(state, teams).await;
-            Outcome::Linked
+    let (state, oidc) = (state.clone(), oidc.clone());
+    let linked = run_detached(async move {
+        let linked = state.accounts.link_identity(&oidc, login_id, &person, address, now).await;
+        match &linked {
+            Ok(teams) => apply(&state, *teams).await,
+            Err(LinkError::Store(error)) => apply_if_stored(&state, error).await,
+            Err(_) => {}
         }
+        Ok(linked)
+    });
+    let outcome = match linked.await? {
+        Ok(_) => Outcome::Linked,
         Err(LinkError::NotAllowed) => Outcome::NotAllowed,
         Err(LinkError::TakenByAnother) => Outcome::LinkedElsewhere,
         Err(LinkError::SessionEnded) => return Ok(ended(SIGN_IN_PAGE, Outcome::SessionEnded)),
@@ -297,7 +321,8 @@ pub async fn logout(ask: Checked<Anyone, NoQuery, Form<ProviderLogoutIn>>) -> Re
         }
     };
     let now = ask.state.accounts.tokens.now();
-    let notice = match oidc.read_logout(token.expose_secret(), now).await {
+    let share = Share::of_written(&ask.subject.address);
+    let notice = match oidc.read_logout(token.expose_secret(), share, now).await {
         Ok(read) => read.map_err(|error| refused(error.to_string()))?,
         Err(error) => {
             tracing::warn!(%error, "a logout message cannot be checked");

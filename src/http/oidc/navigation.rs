@@ -16,6 +16,7 @@ use crate::http::error::{ApiError, ErrorCode};
 use crate::http::extract::{Anyone, NoPath, Subject, bearer_token, identify};
 use crate::http::path::API;
 use crate::http::refresh_cookie::{Jar, is_https, name_of};
+use crate::shares::Share;
 use crate::state::State;
 
 /// The beginning of the cookie's name; the service's mark and the beginning of the state follow, so that several tabs can
@@ -45,6 +46,11 @@ impl Subject for Navigation {
 }
 
 impl Navigation {
+    /// On whose behalf the provider is asked.
+    pub fn share(&self) -> Share {
+        Share::of_written(&self.anyone.address)
+    }
+
     /// The address of this service, as the browser knows it. Without a public one the service is for this machine alone,
     /// and its host name was checked (`host`).
     pub fn base(&self, state: &State) -> Result<String, ApiError> {

@@ -11,7 +11,7 @@ use crate::http::field_out::{Id, TimeOut};
 use crate::store::{Schedule, ScheduleRun};
 
 /// How a run ended: `running` until it has. `still_running`, `no_server` and `quota_exceeded` did not start: the run before had
-/// not ended, no server is left, or too many batches of the account run.
+/// not ended, no server is left, or a quota of the account is reached.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct OutcomeOut(String);

@@ -24,8 +24,8 @@ use uuid::Uuid;
 use self::load::Loader;
 use self::plan::{Inventory, Source, Step};
 pub use self::reader::Reader;
-use self::resolution::TIERS;
 pub use self::resolution::width_for;
+use self::resolution::{TIERS, most_points};
 use self::wanted::Selection;
 use super::archive::{RetentionCutoffs, RetentionPolicy, block_key, hour_of};
 use super::recent::{Recent, RecentError};
@@ -33,12 +33,16 @@ use super::tail::{Fresh, Tail};
 use crate::clock::Clock;
 use crate::fleet::{Fleet, OF_NOW_MS, Snapshot};
 use crate::memory::Memory;
-use crate::shares::{Full, Share, Shares};
+use crate::shares::{Full, Permit, Share, Shares};
 use crate::store::history::{BlockKey, Hours, Span, Tier};
 use crate::store::{Store, StoreError};
 
 /// How long a query waits for its turn: as long as a page waits for its answer.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The most points of an answer that takes one of the many places for small ones. The usual charts of a server's page have at most 199
+/// series of 900 points.
+const SMALL: u64 = 200_000;
 
 /// How often a query is planned, if blocks that it has to read are compacted in the meantime.
 const PLANS: usize = 8;
@@ -61,6 +65,8 @@ pub struct History {
     shares: Shares,
     /// The account for which it reads; `None` for the service itself.
     account: Option<Uuid>,
+    /// What is read becomes part of a larger answer at once.
+    is_in_passing: bool,
     memory: Memory,
 }
 
@@ -118,7 +124,8 @@ impl From<RecentError> for HistoryError {
 impl History {
     pub fn new(store: Store, fleet: Fleet, tail: Tail, clock: Clock, policy: RetentionPolicy, shares: Shares) -> Self {
         let recent = Recent::new(store.clone(), tail);
-        Self { store, fleet, recent, clock, policy, shares, account: None, memory: Memory::unlimited() }
+        let (account, memory) = (None, Memory::unlimited());
+        Self { store, fleet, recent, clock, policy, shares, account, is_in_passing: false, memory }
     }
 
     /// The same history, but queries for accounts wait while too much memory is in use.
@@ -138,6 +145,12 @@ impl History {
     /// The same history, read for an account. Queries of one account share its part of the capacity.
     pub fn read_by(&self, account: Option<Uuid>) -> Self {
         Self { account, ..self.clone() }
+    }
+
+    /// The same history, for answers about many servers, which keep little of what they read of each. They do not wait for exports, which
+    /// slow clients may keep for hours.
+    pub fn in_passing(self) -> Self {
+        Self { is_in_passing: true, ..self }
     }
 
     /// Returns the newest stored sample of a server, if it has one.
@@ -257,6 +270,20 @@ impl History {
         Ok(None)
     }
 
+    /// Takes a place for an answer to an account, which keeps it until its client has everything. A reader that waits for one holds
+    /// nothing in memory yet.
+    async fn place(&self, points: Option<u64>) -> Result<Option<Permit>, HistoryError> {
+        let Some(account) = self.account else { return Ok(None) };
+        let Shares { answers, exports, overviews, .. } = &self.shares;
+        let is_small = points.is_some_and(|points| points <= SMALL);
+        let places = match (is_small, self.is_in_passing) {
+            (true, _) => answers,
+            (false, true) => overviews,
+            (false, false) => exports,
+        };
+        Ok(Some(places.enter_within(Share::Account(account), PATIENCE).await?))
+    }
+
     /// Opens a range, to be read in steps.
     pub async fn open(
         &self,
@@ -266,13 +293,15 @@ impl History {
         wanted: Selection,
     ) -> Result<Reader, HistoryError> {
         self.until_there_is_room().await?;
+        let place = self.place(most_points(range, resolution, &wanted)).await?;
         let mut inventory = self.inventory(server_id, range).await?;
         let tier_width = self.choose_resolution(server_id, &inventory, range, resolution).await?;
         let range = tier_width.whole_buckets(range);
         if tier_width.tier != Tier::Raw {
             inventory = self.inventory(server_id, range).await?;
         }
-        Reader::open(self.clone(), self.loader(server_id, wanted), inventory, range, tier_width).await
+        let reader = Reader::open(self.clone(), self.loader(server_id, wanted), inventory, range, tier_width).await?;
+        Ok(reader.with_place(place))
     }
 
     fn loader(&self, server_id: Uuid, wanted: Selection) -> Loader {

@@ -12,6 +12,7 @@ use super::plan::{Inventory, Source, Step};
 use super::resolution::TierWidth;
 use super::wanted::Selection;
 use super::{History, HistoryError, PLANS, TimeRange};
+use crate::shares::Permit;
 use crate::store::history::Tier;
 
 /// Points of a page.
@@ -62,6 +63,8 @@ pub struct Reader {
     rows: Vec<Row>,
     granularity: Granularity,
     downsampler: Option<Downsampler>,
+    /// Its place among the answers of its account; `None` for the service itself.
+    place: Option<Permit>,
 }
 
 impl Reader {
@@ -85,6 +88,7 @@ impl Reader {
             rows: Vec::new(),
             granularity: Granularity::Raw,
             downsampler: width_ms.map(Downsampler::new),
+            place: None,
         };
         reader.fill().await?;
         if let Some(frame) = reader.frames.iter().find(|frame| frame.granularity == Granularity::Raw) {
@@ -93,6 +97,15 @@ impl Reader {
         let spacing_ms = reader.spacing_ms;
         reader.downsampler.iter_mut().for_each(|downsampler| downsampler.set_spacing(spacing_ms));
         Ok(reader)
+    }
+
+    pub(super) fn with_place(self, place: Option<Permit>) -> Self {
+        Self { place, ..self }
+    }
+
+    /// Returns its place, for what was made of it.
+    pub fn into_place(self) -> Option<Permit> {
+        self.place
     }
 
     /// Returns the seconds between points: the width of the buckets, or the usual distance of samples.
@@ -182,6 +195,8 @@ impl Reader {
             let count = together(steps);
             let Some(next) = steps.get(..count).filter(|next| !next.is_empty()) else { return Ok(()) };
             let from = next.iter().map(|step| step.from).min().unwrap_or_default();
+            // What was loaded since the last step, here and for others, may be too much by now.
+            self.history.until_there_is_room().await?;
             let leads_in = self.tier != Tier::Raw && next.first().is_some_and(|step| step.source == Source::Samples);
             match self.loader.load(next).await? {
                 Some(frames) => {

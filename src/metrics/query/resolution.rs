@@ -169,6 +169,20 @@ impl History {
     }
 }
 
+/// Returns how many points an answer has at most, all its series together; `None` if only the data shows that.
+pub fn most_points(range: TimeRange, resolution: Resolution, wanted: &Selection) -> Option<u64> {
+    let of_a_series = match resolution {
+        Resolution::Auto { max_points } => max_points,
+        // A range that begins and ends within a bucket has one more, and another if buckets are whole.
+        Resolution::Seconds(seconds) => {
+            let range_ms = range.end.millis_since(range.start).max(0);
+            range_ms.div_euclid(seconds.max(1).saturating_mul(1_000)).unsigned_abs().saturating_add(2)
+        }
+        Resolution::Raw => return None,
+    };
+    Some(of_a_series.saturating_mul(wanted.most_series()?))
+}
+
 /// Returns the earliest and latest possible time of a range's rows, in milliseconds since the epoch; `None` if it has none.
 fn extent(inventory: &Inventory, range: TimeRange) -> Option<(i64, i64)> {
     let (start, end) = (range.start.as_millis(), range.end.as_millis());
@@ -198,4 +212,26 @@ pub fn width_for(first: i64, last: i64, max_points: u64) -> i64 {
     let wider = std::iter::successors(Some(86_400_i64 * 2), |width| width.checked_mul(2));
     // The fallback has all of time in one bucket.
     WIDTHS.into_iter().chain(wider).find(fits).unwrap_or(i64::MAX / 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_an_answer_is_known_if_its_series_and_its_width_are_named() {
+        let range = TimeRange { start: Timestamp::from_millis(0), end: Timestamp::from_millis(3_600_000) };
+        let named = |names: &[&str]| Selection::named(names.iter().map(|name| (*name).to_owned()));
+        let (auto, minutes) = (Resolution::Auto { max_points: 900 }, Resolution::Seconds(60));
+        let two = named(&["cpu_percent", "disk_used:/"]);
+
+        assert_eq!(most_points(range, auto, &two), Some(1_800));
+        assert_eq!(most_points(range, minutes, &two), Some(2 * 62));
+        assert_eq!(most_points(range, Resolution::Raw, &two), None);
+        let backwards = TimeRange { start: range.end, end: range.start };
+        assert_eq!(most_points(backwards, minutes, &two), Some(2 * 2));
+        for many in [named(&["disk_used:*"]), Selection::based("disk_used"), Selection::series()] {
+            assert_eq!(most_points(range, auto, &many), None, "{many:?}");
+        }
+    }
 }

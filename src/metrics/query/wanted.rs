@@ -127,6 +127,16 @@ impl Selection {
         }
     }
 
+    /// Returns how many series they are at most; `None` if only the data shows that.
+    pub fn most_series(&self) -> Option<u64> {
+        match &self.which {
+            Which::Named(names) if names.iter().all(|(_, of)| of.as_deref() != Some(ANY_TARGET)) => {
+                Some(names.len() as u64)
+            }
+            Which::All | Which::Series | Which::Named(_) | Which::Based(_) => None,
+        }
+    }
+
     pub fn has(&self, column: &Column) -> bool {
         match &self.which {
             Which::All => true,

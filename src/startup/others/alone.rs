@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::super::StartupError;
 use super::Wiring;
 use crate::alerts::{self, Alerts};
+use crate::audit::chain::{BEGINNING, Head};
 use crate::clock::{Clock, Lead};
 use crate::cluster::Cluster;
 use crate::cluster::change_feed::AuditTailer;
@@ -25,7 +26,7 @@ use crate::store::Store;
 pub(super) struct Alone {
     cluster: Cluster,
     /// The last entry of the audit log when this instance started.
-    seq_at_start: i64,
+    head_at_start: Head,
 }
 
 impl Alone {
@@ -40,8 +41,10 @@ impl Alone {
         // Sessions in the database are leftovers of an earlier process.
         store.forget_sessions().await?;
         // A database with an unfinished import may lack the head, and is refused next.
-        let seq_at_start = if store.has_unfinished_import().await? { 0 } else { store.audit_head().await?.seq };
-        Ok(Self { cluster, seq_at_start })
+        let is_unfinished = store.has_unfinished_import().await?;
+        let beginning = Head { seq: 0, hash: BEGINNING.into() };
+        let head_at_start = if is_unfinished { beginning } else { store.audit_head().await? };
+        Ok(Self { cluster, head_at_start })
     }
 }
 
@@ -79,11 +82,13 @@ impl Wiring for Alone {
     }
 
     fn keep(&self, state: &State) {
-        let follower = AuditTailer::from(state.store.clone(), self.seq_at_start);
+        let follower = AuditTailer::from(state.store.clone(), self.head_at_start.clone());
         let followed = state.clone();
         actix_web::rt::spawn(follower.keep_beside(move |change| {
             let state = followed.clone();
             actix_web::rt::spawn(async move { effects::apply(&state, change).await });
         }));
+        let jobs = state.jobs.clone();
+        actix_web::rt::spawn(async move { jobs.batches().keep_resuming().await });
     }
 }

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::super::StartupError;
 use super::Wiring;
 use crate::alerts::{self, Alerts};
+use crate::audit::chain::Head;
 use crate::bus::Subscription;
 use crate::bus::client::BusClient;
 use crate::bus::nats::{NatsBus, NatsConfig};
@@ -42,7 +43,7 @@ pub(super) struct Several {
     cluster: Cluster,
     others: Others,
     /// The end of the audit log when this instance started.
-    seq_at_start: i64,
+    head_at_start: Head,
 }
 
 impl Several {
@@ -54,9 +55,9 @@ impl Several {
         let new = NewInstance { id: instance_id, version: env!("CARGO_PKG_VERSION"), mark };
         let members = Members::enter(store.clone(), new).await?;
         // Changes after this entry are followed, and everything that is read later is at least as new.
-        let seq_at_start = store.audit_head().await?.seq;
+        let head_at_start = store.audit_head().await?;
         let others = Others { store: store.clone(), remote: Remote::new(bus_client.clone()), bus_client, members };
-        Ok(Self { cluster: Cluster::among(others.clone()), others, seq_at_start })
+        Ok(Self { cluster: Cluster::among(others.clone()), others, head_at_start })
     }
 }
 
@@ -105,7 +106,7 @@ impl Wiring for Several {
             logs: state.logs.clone(),
             reconciler: reconciler.clone(),
         })));
-        let follower = AuditTailer::from(state.store.clone(), self.seq_at_start);
+        let follower = AuditTailer::from(state.store.clone(), self.head_at_start.clone());
         actix_web::rt::spawn(reconciler.keep(members.lost()));
         actix_web::rt::spawn(nudge_others(state.notifier.clone(), bus_client.clone()));
         actix_web::rt::spawn(heed_nudges(state.notifier.clone(), bus_client.clone()));

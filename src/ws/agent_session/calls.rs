@@ -14,6 +14,10 @@ use crate::updates::is_refusal;
 /// Requests to one agent that may wait for their answers.
 const MAX_CALLS_WAITING: usize = 64;
 
+/// Results of one agent that may wait to be stored: as many commands as our agents hold. A result beyond is not acknowledged, so
+/// the agent sends it again on its next connection.
+const MAX_SETTLING: usize = 256;
+
 /// Streams of one agent that may be open at the same time.
 const MAX_STREAMS: usize = 64;
 
@@ -74,10 +78,15 @@ impl AgentSession {
     pub(super) fn settle(&mut self, result: CommandResult, ctx: &mut Context) {
         let Phase::Active(active) = &mut self.phase else { return };
         let command_id = result.command_id;
-        if !active.settling.insert(command_id) {
+        if active.settling.contains(&command_id) {
             // A repetition: the agent gets its confirmation once the result is stored.
             return;
         }
+        if active.settling.len() >= MAX_SETTLING {
+            metrics::counter!("signalbox_agent_messages_unasked_total").increment(1);
+            return;
+        }
+        active.settling.insert(command_id);
         let settled = self.services.reports.result(active.server_id, result);
         ctx.spawn(settled.into_actor(self).map(move |settled, session, ctx| {
             if let Phase::Active(active) = &mut session.phase {

@@ -100,6 +100,8 @@ struct Active {
     looks_again: bool,
     /// Alerts of this server could not be written in time: until they are, its samples do not wait for them.
     alerts_are_late: bool,
+    /// The log says that a sample was too large.
+    too_large_told: bool,
     calls: HashMap<Uuid, oneshot::Sender<Result<Value, CallError>>>,
     streams: HashMap<Uuid, StreamSink>,
     terminals: Terminals,
@@ -273,6 +275,7 @@ impl AgentSession {
             is_behind: false,
             looks_again: false,
             alerts_are_late: false,
+            too_large_told: false,
             calls: HashMap::new(),
             streams: HashMap::new(),
             terminals: Terminals::new(),

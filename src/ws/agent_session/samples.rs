@@ -58,8 +58,13 @@ impl AgentSession {
         let server_id = active.server_id;
         let source = Source { server_id, owner_id: active.owner_id };
         let accepted = self.services.pipeline.accept(source, metrics, &active.described, moment);
-        if let Ok(accepted) = &accepted {
-            self.dropped(accepted.series_dropped);
+        if matches!(&accepted, Ok(Accepted { has_too_large: true, .. }))
+            && !std::mem::replace(&mut active.too_large_told, true)
+        {
+            tracing::warn!(server.id = %server_id, "samples of more than 256 KiB are left out: they are too large to store");
+        }
+        if let Ok(Accepted { series_dropped: Some(dropped), .. }) = &accepted {
+            self.dropped(*dropped, ctx);
         }
         match accepted {
             Ok(accepted) if !accepted.is_live && self.services.memory.is_over() => self.hold_back(accepted, ctx),

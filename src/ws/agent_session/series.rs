@@ -6,6 +6,7 @@ use std::time::Duration;
 use actix::{ActorFutureExt, AsyncContext, WrapFuture};
 use signalbox_protocol::close;
 use signalbox_protocol::series::SeriesDescription;
+use tokio::sync::oneshot;
 
 use super::{AgentSession, Context, Phase};
 
@@ -23,7 +24,23 @@ const MAX_WAITING: usize = 4_000;
 #[derive(Default)]
 pub(super) struct HelpToNote {
     waiting: BTreeMap<String, String>,
+    /// Some are being written, or were a moment ago.
     was_noted: bool,
+}
+
+impl HelpToNote {
+    /// Adds texts, if there is room for them.
+    fn add(&mut self, help: BTreeMap<String, String>) {
+        if self.waiting.len() + help.len() <= MAX_WAITING {
+            self.waiting.extend(help);
+        }
+    }
+
+    /// Takes back texts whose write failed, except those that the agent has described again.
+    fn put_back(&mut self, mut unwritten: BTreeMap<String, String>) {
+        unwritten.retain(|name, _| !self.waiting.contains_key(name));
+        self.add(unwritten);
+    }
 }
 
 impl AgentSession {
@@ -32,11 +49,9 @@ impl AgentSession {
         match self.services.pipeline.describe(&mut active.described, series) {
             Ok(help) => {
                 let dropped = active.described.dropped();
-                if active.help.waiting.len() + help.len() <= MAX_WAITING {
-                    active.help.waiting.extend(help);
-                }
+                active.help.add(help);
                 if dropped > 0 {
-                    self.dropped(dropped);
+                    self.dropped(dropped, ctx);
                 }
                 self.note_help(ctx);
             }
@@ -55,17 +70,61 @@ impl AgentSession {
         active.help.was_noted = true;
         let (store, server_id) = (self.services.store.clone(), active.server_id);
         let help = std::mem::take(&mut active.help.waiting);
-        let written = actix_web::rt::spawn(async move {
-            if let Err(error) = store.note_series_help(server_id, &help).await {
-                tracing::warn!(server.id = %server_id, %error, "cannot store the descriptions of an agent's series");
+        let (ended, has_ended) = oneshot::channel::<()>();
+        let writing = actix_web::rt::spawn(async move {
+            let written = store.note_series_help(server_id, &help).await;
+            // The session reads on.
+            drop(ended);
+            match written {
+                Ok(()) => BTreeMap::new(),
+                Err(error) => {
+                    tracing::warn!(server.id = %server_id, %error, "cannot store the descriptions of an agent's series");
+                    help
+                }
             }
         });
-        ctx.wait(tokio::time::timeout(NOTED_WITHIN, written).into_actor(self).map(|_, _, _| ()));
-        ctx.run_later(NOTE_EVERY, |session, ctx| {
-            if let Phase::Active(active) = &mut session.phase {
-                active.help.was_noted = false;
+        ctx.wait(tokio::time::timeout(NOTED_WITHIN, has_ended).into_actor(self).map(|_, _, _| ()));
+        ctx.spawn(writing.into_actor(self).map(|unwritten, session, ctx| {
+            if let (Ok(left), Phase::Active(active)) = (unwritten, &mut session.phase) {
+                active.help.put_back(left);
             }
-            session.note_help(ctx);
-        });
+            ctx.run_later(NOTE_EVERY, |session, ctx| {
+                if let Phase::Active(active) = &mut session.phase {
+                    active.help.was_noted = false;
+                }
+                session.note_help(ctx);
+            });
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn help<const N: usize>(texts: [(&str, &str); N]) -> BTreeMap<String, String> {
+        texts.map(|(name, text)| (name.to_owned(), text.to_owned())).into()
+    }
+
+    #[test]
+    fn texts_whose_write_failed_wait_again_unless_newer_ones_do() {
+        let mut noted = HelpToNote::default();
+        noted.add(help([("queue", "new")]));
+
+        noted.put_back(help([("disk", "old"), ("queue", "old")]));
+
+        assert_eq!(noted.waiting, help([("disk", "old"), ("queue", "new")]));
+    }
+
+    #[test]
+    fn texts_that_wait_are_bounded() {
+        let many = |prefix: &str| (0..MAX_WAITING).map(|id| (format!("{prefix}_{id}"), String::new())).collect();
+        let mut noted = HelpToNote::default();
+        noted.add(many("first"));
+
+        noted.add(many("second"));
+        noted.put_back(many("third"));
+
+        assert_eq!(noted.waiting, many("first"));
     }
 }

@@ -83,3 +83,20 @@ async fn sockets_of_one_account_leave_room_for_others() {
     assert_eq!(third.err(), Some(503));
     assert!(open(&neighbour).await.is_ok());
 }
+
+#[actix_web::test]
+async fn lists_of_all_servers_of_one_account_leave_room_for_others_and_for_its_other_sockets() {
+    let site = Site::start_with(|config| config.shares.fleet_views.places = 4).await;
+    let neighbour = site.service.register("neighbour").await;
+    let open = async |path: &str, account: &Account| {
+        Dashboard::open(site.service.address, path, Pass::Header(&account.token), &[]).await
+    };
+
+    let (first, second) = (open("/ws/fleet", &site.owner).await, open("/ws/fleet", &site.owner).await);
+    let third = open("/ws/fleet", &site.owner).await;
+
+    assert!(first.is_ok() && second.is_ok());
+    assert_eq!(third.err(), Some(503));
+    assert!(open("/ws/alerts", &site.owner).await.is_ok());
+    assert!(open("/ws/fleet", &neighbour).await.is_ok());
+}

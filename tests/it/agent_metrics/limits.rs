@@ -4,8 +4,10 @@ use serde_json::{Value, json};
 use signalbox_protocol::close::{MALFORMED, TOO_LARGE};
 use signalbox_protocol::sample::{DiskUsage, MAX_LIST, NetworkUsage, Temperature};
 use signalbox_protocol::{Encoding, MAX_MESSAGE_BYTES, Sample};
+use tempfile::TempDir;
 
 use crate::support::agent::{FakeAgent, sample_aged};
+use crate::support::process::ServiceProcess;
 use crate::support::raw::{FIN, RawSocket, TEXT, frame, header};
 use crate::support::site::Site;
 
@@ -19,6 +21,12 @@ async fn expect_malformed(site: &Site, encoding: Encoding, what: &str, sample: S
 
 fn disk(percent: f64) -> DiskUsage {
     DiskUsage { path: "/".to_owned(), percent, ..DiskUsage::default() }
+}
+
+/// A sample with 400 kB of paths, of which the history stores each byte.
+fn too_large() -> Sample {
+    let mount = |index: usize| DiskUsage { path: format!("/{index:0>4000}"), ..disk(1.0) };
+    Sample { disk_usage: (0..100).map(mount).collect(), ..sample_aged(1) }
 }
 
 #[actix_web::test]
@@ -146,6 +154,36 @@ async fn a_batch_of_1024_samples_is_taken_and_1025_are_refused() {
 
     agent.expect_close(MALFORMED).await;
     assert_eq!(site.history("resolution=raw&max_points=20000").await.len(), 1024);
+}
+
+#[actix_web::test]
+async fn a_sample_that_is_too_large_to_store_is_left_out_and_its_batch_is_acknowledged() {
+    let site = Site::start().await;
+    let mut agent = site.agent_in(Encoding::MessagePack).await;
+
+    agent.store(1, vec![sample_aged(2), too_large()]).await;
+    agent.store(2, vec![too_large()]).await;
+    agent.store(3, vec![sample_aged(0)]).await;
+
+    assert_eq!(site.raw_timestamps().await.len(), 2);
+}
+
+#[actix_web::test]
+async fn the_log_names_the_server_of_samples_that_are_too_large_once_for_each_session() {
+    let directory = TempDir::new().unwrap();
+    let service = ServiceProcess::start(directory.path()).await;
+    let prepared = service.prepare().await;
+
+    for seq in [1, 3] {
+        let mut agent = service.agent(&prepared).await;
+        agent.store(seq, vec![too_large(), too_large()]).await;
+        agent.store(seq + 1, vec![too_large()]).await;
+    }
+
+    let log = service.log();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("too large to store")).collect();
+    let id = prepared.server_id.to_string();
+    assert!(lines.len() == 2 && lines.iter().all(|line| line.contains(&id)), "{log}");
 }
 
 /// A message of an unknown type, which is ignored, of exactly this many bytes.

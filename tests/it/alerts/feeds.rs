@@ -1,10 +1,13 @@
 //! Alerts on dashboards.
 
+use sea_orm::{ConnectionTrait, Database};
 use serde_json::Value;
+use signalbox_protocol::Timestamp;
 
 use crate::support::alerts::{ALERTS_PATH, Alarms, Probe, Threshold};
 use crate::support::dashboard::{Dashboard, Pass};
 use crate::support::site::Site;
+use crate::support::storage::direct;
 use crate::support::text_of;
 
 /// The next `count` alerts that a dashboard receives.
@@ -50,6 +53,49 @@ async fn dashboards_receive_every_change_in_order() {
     assert_eq!(first[0], active, "and what the API shows");
     assert_eq!(first[4], alarms.until(threshold, "active").await);
     assert_eq!(first[3], alarms.of_threshold(threshold).await[1]);
+}
+
+#[actix_web::test]
+async fn a_recovery_that_was_written_before_its_answer_was_lost_is_shown() {
+    let site = Site::start().await;
+    let alarms = Alarms::at(&site);
+    let threshold = alarms.add(Threshold::cpu(90.0)).await;
+    let mut probe = Probe::at(&site).await;
+    probe.cpu(95.0).await;
+    alarms.until_only(threshold, "active").await;
+    let mut dashboard = alarms.watch().await;
+    assert_eq!(dashboard.until("alert").await["status"], "active");
+    // What a commit leaves behind whose answer did not arrive.
+    let database = Database::connect(direct(&site.service.state.config.database_url())).await.unwrap();
+    let written = "UPDATE alerts SET status = 'resolved', resolved_by = 'recovery', notify_at = NULL";
+    let at = Timestamp::now().as_millis();
+    database.execute_unprepared(&format!("{written}, resolved_at = {at}, rearmed_at = {at}")).await.unwrap();
+    database.close().await.unwrap();
+
+    probe.cpu(10.0).await;
+
+    assert_eq!(dashboard.until("alert").await, alarms.only(threshold).await);
+}
+
+#[actix_web::test]
+async fn what_people_do_is_shown_again_when_they_repeat_it() {
+    let site = Site::start().await;
+    let alarms = Alarms::at(&site);
+    let threshold = alarms.add(Threshold::cpu(90.0)).await;
+    Probe::at(&site).await.cpu(95.0).await;
+    let active = alarms.until_only(threshold, "active").await;
+    let mut dashboard = alarms.watch().await;
+    assert_eq!(dashboard.until("alert").await["status"], "active");
+
+    for _ in 0..2 {
+        alarms.acknowledge(&active).await;
+    }
+    for _ in 0..2 {
+        alarms.resolve(&active).await;
+    }
+
+    let statuses = told(&mut dashboard, 4).await.iter().map(|alert| text_of(&alert["status"])).collect::<Vec<_>>();
+    assert_eq!(statuses, ["acknowledged", "acknowledged", "resolved", "resolved"]);
 }
 
 #[actix_web::test]

@@ -1,4 +1,4 @@
-//! Batches of an earlier run of the service continue as intended.
+//! Batches that nobody runs continue as intended: those of an earlier run of the service, and lost ones.
 
 use serde_json::json;
 use signalbox_protocol::agent::CommandStatus;
@@ -60,5 +60,28 @@ async fn a_batch_that_was_called_off_is_so_after_a_restart() {
     troop.agents[0].expect_result_ack(first).await;
 
     assert_eq!(statuses_of(&troop.finished(&batch).await), ["cancelled", "cancelled"]);
+    troop.expect_silence().await;
+}
+
+#[actix_web::test]
+async fn a_batch_whose_commit_was_not_answered_runs_without_a_restart() {
+    let mut troop = Troop::of(2).await;
+    let batch = troop.start(json!({})).await;
+    for agent in &mut troop.agents {
+        let id = agent.expect_execute().await.command_id;
+        agent.finish(id).await;
+    }
+    troop.finished(&batch).await;
+
+    // As it was stored. Its commands come first: a batch that has ended is not looked at.
+    let waits = "UPDATE commands SET status = 'queued', started_at = NULL, finished_at = NULL";
+    let begins = "UPDATE command_batches SET finished_at = NULL";
+    troop.site.service.storage().execute(&[waits, begins]).await;
+
+    for agent in &mut troop.agents {
+        let id = agent.expect_execute().await.command_id;
+        agent.finish(id).await;
+    }
+    assert_eq!(statuses_of(&troop.finished(&batch).await), ["succeeded", "succeeded"]);
     troop.expect_silence().await;
 }

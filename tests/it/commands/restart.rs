@@ -1,8 +1,11 @@
 //! A graceful restart of the service while commands run.
 
 use serde_json::{Value, json};
+use signalbox_protocol::agent::CommandStatus;
 
 use crate::support::agent::FakeAgent;
+use crate::support::commands::answered;
+use crate::support::eventually;
 use crate::support::site::Site;
 
 #[actix_web::test]
@@ -67,10 +70,32 @@ async fn a_command_can_be_cancelled_after_a_restart() {
     let mut agent = site.agent_holding(&[id]).await;
     let cancelling = site.cancel(id);
     agent.expect_cancel(id).await;
-    agent.send_result(id, signalbox_protocol::agent::CommandStatus::Cancelled, Some(143)).await;
+    agent.send_result(id, CommandStatus::Cancelled, Some(143)).await;
 
-    let answer = crate::support::commands::answered(cancelling).await;
+    let answer = answered(cancelling).await;
     assert_eq!((answer.status, &answer.json()["status"]), (200, &json!("cancelled")), "{answer}");
+}
+
+#[actix_web::test]
+async fn a_cancel_after_a_restart_reaches_an_agent_that_comes_later() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let id = site.running(&mut agent, "sleep 1000").await;
+    drop(agent);
+
+    let site = site.restart().await;
+    let cancelling = site.cancel(id);
+    let jobs = &site.service.state.jobs;
+    eventually("the cancel is taken in", async || {
+        jobs.find(site.server_id, id).filter(|job| job.is_cancel_requested())
+    })
+    .await;
+    let mut agent = site.agent_holding(&[id]).await;
+    agent.expect_cancel(id).await;
+    agent.send_result(id, CommandStatus::Cancelled, Some(143)).await;
+
+    assert_eq!(answered(cancelling).await.status, 200);
+    site.until_command(id, "cancelled").await;
 }
 
 #[actix_web::test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use signalbox::audit::Actor;
 use signalbox::store::ServerPatch;
+use signalbox_protocol::Timestamp;
 
 use super::Wall;
 use crate::support::agent::{FakeAgent, sample_aged};
@@ -125,7 +126,7 @@ async fn what_another_instance_did_is_found() {
     // Directly in the store, like a change at another instance.
     let patch = ServerPatch { name: Some("renamed elsewhere".to_owned()), ..ServerPatch::default() };
     let store = &site.service.state.store;
-    store.update_server(site.owner.id, site.server_id, patch, Actor::command_line()).await.unwrap();
+    store.update_server(site.owner.id, site.server_id, patch, Actor::command_line(), Timestamp::now()).await.unwrap();
     assert_eq!(wall.dashboard.next().await, notice());
 
     store.delete_server(site.owner.id, site.server_id, Actor::command_line()).await.unwrap();

@@ -5,7 +5,7 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::ServiceMessage;
 use uuid::Uuid;
 
-use super::{A, B, C, Scene, exchange};
+use super::{A, B, C, Scene, clocks, exchange};
 use crate::support::agent::{FakeAgent, sample_aged, sample_at};
 use crate::support::alerts::{ALERTS_PATH, Threshold};
 use crate::support::dashboard::Dashboard;
@@ -127,6 +127,27 @@ async fn an_open_dashboard_continues_after_the_cut() {
     }
 }
 
+/// Nothing was sent to the agent, so nobody has to wait for what becomes of it.
+#[actix_web::test]
+async fn a_batch_of_an_instance_that_is_cut_off_fails_for_the_servers_of_others() {
+    let scene = Scene::with_lines().await;
+    let mut agent = scene.agent(B).await;
+    scene.cluster.line(A).nats.refuse();
+    scene.cluster.until_away(A, "bus").await;
+
+    let body = json!({"command": "true", "server_ids": [scene.server_id()], "concurrency": 1});
+    let batch = scene.post(A, "/commands").json(body).expect(201).await;
+    let path = format!("/commands/batches/{}", text_of(&batch["id"]));
+    let ended = eventually("the end of the batch", async || {
+        Some(scene.read(A, &path).await).filter(|batch| batch["finished_at"].is_string())
+    })
+    .await;
+
+    let result = &ended["results"][0];
+    assert_eq!((&result["status"], &result["error"]["code"]), (&json!("failed"), &json!("busy")), "{ended}");
+    agent.expect_silence(1).await;
+}
+
 /// Sends samples over a threshold until it has raised an alert: without NATS an instance learns of a threshold later.
 async fn raise(scene: &Scene, agent: &mut FakeAgent, threshold: Uuid) -> Value {
     loop {
@@ -156,9 +177,60 @@ async fn alerts_of_an_outage_are_at_an_open_dashboard_afterwards() {
         let raised = tokio::time::timeout(PATIENCE, raise(&scene, &mut agent, threshold)).await.expect("an alert");
         scene.cluster.line(cut).nats.heal();
 
-        let told = tokio::time::timeout(PATIENCE, dashboard.until("alert")).await.expect("the alert");
-        assert_eq!(told["id"], raised["id"]);
+        expect_alert(&mut dashboard, &raised).await;
     }
+}
+
+/// Waits until an instance believes that nothing is watched at others.
+async fn until_others_are_forgotten(scene: &Scene, instance: usize) {
+    eventually("the others are forgotten", async || {
+        let known = clocks::counted(scene.cluster.at(instance), "signalbox_topics_watched_elsewhere").await;
+        (known == 0.0).then_some(())
+    })
+    .await;
+}
+
+/// Asserts that a dashboard receives an alert that was raised before.
+async fn expect_alert(dashboard: &mut Dashboard, raised: &Value) {
+    let told = tokio::time::timeout(PATIENCE, dashboard.until("alert")).await.expect("the alert");
+    assert_eq!(told["id"], raised["id"]);
+}
+
+/// What is watched at an instance that says nothing for long is not sent there.
+#[actix_web::test]
+async fn alerts_that_an_instance_missed_while_it_was_frozen_are_at_an_open_dashboard_afterwards() {
+    let scene = Scene::start().await;
+    let mut agent = scene.agent(B).await;
+    let threshold = scene.alarms(A).add(Threshold::cpu(90.0).of_server(scene.server_id())).await;
+    let mut dashboard = scene.open(C, ALERTS_PATH).await;
+    scene.until_heard_elsewhere(B, 1).await;
+
+    scene.cluster.at(C).signal("STOP");
+    until_others_are_forgotten(&scene, B).await;
+    let raised = tokio::time::timeout(PATIENCE, raise(&scene, &mut agent, threshold)).await.expect("an alert");
+    scene.cluster.at(C).signal("CONT");
+
+    expect_alert(&mut dashboard, &raised).await;
+}
+
+/// When the cut is noticed, the home has forgotten who watches.
+#[actix_web::test]
+async fn alerts_that_were_sent_into_a_silent_line_are_at_an_open_dashboard_afterwards() {
+    let scene = Scene::with_lines().await;
+    let mut agent = scene.agent(B).await;
+    let threshold = scene.alarms(A).add(Threshold::cpu(90.0).of_server(scene.server_id())).await;
+    let mut dashboard = scene.open(C, ALERTS_PATH).await;
+    scene.until_heard_elsewhere(B, 1).await;
+
+    scene.cluster.line(B).nats.silence();
+    let raised = tokio::time::timeout(PATIENCE, raise(&scene, &mut agent, threshold)).await.expect("an alert");
+    scene.cluster.until_away(B, "bus").await;
+    until_others_are_forgotten(&scene, B).await;
+    // What waits in the line does not arrive late.
+    scene.cluster.line(B).nats.refuse();
+    scene.cluster.line(B).nats.heal();
+
+    expect_alert(&mut dashboard, &raised).await;
 }
 
 #[actix_web::test]

@@ -80,13 +80,27 @@ async fn one_is_wrong(ahead_ms: i64) {
     let memory = scene.alarms(C).add(Threshold::on("memory", "gt", 0.0)).await;
     let alert = scene.alarms(A).until_only(memory, "active").await;
     assert!(age_ms(&alert["triggered_at"]).abs() < 60_000, "{alert}");
-    eventually("the message is at the receiver", async || (!receiver.taken().is_empty()).then_some(())).await;
+    let until_messages = async |count: usize| {
+        let what = format!("{count} messages are at the receiver");
+        eventually(&what, async || (receiver.taken().len() >= count).then_some(())).await;
+    };
+    until_messages(1).await;
+
+    let ends_at = Timestamp::now().plus_millis(HOUR_MS).to_string();
+    let silence = scene.alarms(A).post("/alerts/silences", json!({"all": true, "ends_at": ends_at})).await;
+    let quiet = scene.alarms(C).add(Threshold::on("memory", "gt", 0.1)).await;
+    assert_eq!(scene.alarms(A).until_only(quiet, "active").await["silenced"], true);
+    scene.alarms(B).delete(&format!("/alerts/silences/{}", text_of(&silence["id"]))).await;
+    until_messages(2).await;
+    let resolved = scene.alarms(B).resolve(&alert).await;
+    assert!(age_ms(&resolved["resolved_at"]).abs() < 60_000, "{resolved}");
+    until_messages(3).await;
     scene.cluster.clock(B).set_ms(0);
 
     scene.expect_right_clock("put right").await;
     scene.cluster.clock(B).set_ms(-ahead_ms);
     scene.expect_right_clock("wrong the other way").await;
-    assert_eq!(receiver.taken().len(), 1, "one message an alert");
+    assert_eq!(receiver.taken().len(), 3, "one message for each beginning and end");
     assert_eq!(scene.alarms(A).only(memory).await["id"], alert["id"]);
     scene.alarms(A).expect_none(offline).await;
     let moments = scene.moments(A, scene.server_id()).await;

@@ -1,12 +1,15 @@
 //! Commands that are sent to one instance and run by the agent at another.
 
+use std::collections::HashSet;
+
 use actix_web::rt;
+use sea_orm::{ConnectionTrait, Database, TransactionTrait};
 use serde_json::{Value, json};
-use signalbox_protocol::agent::{CommandStatus, Stream};
+use signalbox_protocol::agent::{CommandStatus, ServiceMessage, Stream};
 use uuid::Uuid;
 
 use super::{A, B, C, Scene};
-use crate::support::agent::FakeAgent;
+use crate::support::agent::{FakeAgent, sample_aged};
 use crate::support::commands::{Pending, answered};
 use crate::support::dashboard::Dashboard;
 use crate::support::{eventually, text_of, uuid_of};
@@ -262,4 +265,36 @@ async fn a_command_is_not_sent_again_to_an_agent_that_moved() {
     agent.finish(id).await;
 
     scene.until_command(A, id, "succeeded").await;
+}
+
+#[actix_web::test]
+async fn invented_results_leave_connections_to_the_database_to_others() {
+    let scene = Scene::start().await;
+    let mut agent = scene.agent(A).await;
+    let (_, key) = scene.another("web-2").await;
+    let mut bystander = FakeAgent::online(scene.cluster.address(A), &key).await;
+    let connection = Database::connect(scene.cluster.storage.direct_url()).await.unwrap();
+    let holder = connection.begin().await.unwrap();
+    // Until it is released, each look-up of a command keeps its connection.
+    holder.execute_unprepared("LOCK TABLE commands").await.unwrap();
+    let invented: Vec<Uuid> = (0..1_000).map(|_| Uuid::now_v7()).collect();
+
+    for id in &invented {
+        agent.send_result(*id, CommandStatus::Succeeded, Some(0)).await;
+    }
+    agent.expect_silence(1).await;
+    bystander.store(1, vec![sample_aged(1)]).await;
+    holder.rollback().await.unwrap();
+
+    let mut settled = HashSet::new();
+    while settled.len() < 256 {
+        match agent.next().await {
+            ServiceMessage::ResultAck { command_id } => settled.insert(command_id),
+            other => panic!("expected a result_ack, got {other:?}"),
+        };
+    }
+    let taken_in: HashSet<Uuid> = invented[..256].iter().copied().collect();
+    assert_eq!(settled, taken_in);
+    // The others were not.
+    agent.finish(invented[999]).await;
 }

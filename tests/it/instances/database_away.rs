@@ -1,11 +1,16 @@
 //! PostgreSQL that is away from one instance: nothing is acknowledged there, dashboards stay live, and nothing is lost.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
+use signalbox::store::DEAD_AFTER_MS;
 use signalbox_protocol::Timestamp;
 
+use super::import::number;
 use super::load::Stream;
 use super::{A, B, C, Scene};
 use crate::support::agent::{sample_aged, sample_at};
+use crate::support::alerts::Threshold;
 use crate::support::dashboard::Dashboard;
 use crate::support::{eventually, text_of};
 
@@ -93,6 +98,62 @@ async fn an_instance_that_was_away_for_long_has_its_agents_again() {
     let told = stream.stop().await;
     for instance in [A, C] {
         scene.expect_whole(instance, id, &told).await;
+    }
+}
+
+/// For this long after such an outage an instance takes no other one for dead.
+const RESPITE: Duration = Duration::from_secs(10);
+
+/// When an instance reported last that it is alive.
+async fn last_heartbeat(scene: &Scene) -> Option<i64> {
+    number(&scene.cluster.storage, "SELECT max(seen_at) FROM instances").await
+}
+
+/// Waits until an instance reports once more that it is alive.
+async fn until_next_heartbeat(scene: &Scene) {
+    let before = last_heartbeat(scene).await;
+    eventually("a heartbeat", async || last_heartbeat(scene).await.filter(|at| Some(*at) > before)).await;
+}
+
+/// No instance can report in the meantime that it is alive, so the first that can do it again finds all others silent.
+#[actix_web::test]
+async fn instances_that_were_all_without_it_for_long_do_not_end_the_sessions_of_each_other() {
+    let scene = Scene::with_lines().await;
+    let streams = [scene.stream_at(B).await, scene.stream_at(C).await];
+    let threshold = scene.alarms(A).add(Threshold::offline(1.0).of_server(streams[0].server_id)).await;
+
+    for instance in [A, B, C] {
+        scene.cluster.line(instance).database.refuse();
+    }
+    let alive = format!(
+        "SELECT count(*) FROM instances \
+         WHERE seen_at > (extract(epoch FROM clock_timestamp()) * 1000)::bigint - {DEAD_AFTER_MS}"
+    );
+    eventually("all seem dead", async || (number(&scene.cluster.storage, &alive).await == Some(0)).then_some(())).await;
+    let began = Instant::now();
+    scene.cluster.line(A).database.heal();
+    until_next_heartbeat(&scene).await;
+    // It looks for dead instances as often as it reports.
+    until_next_heartbeat(&scene).await;
+    for instance in [B, C] {
+        scene.cluster.line(instance).database.heal();
+    }
+    eventually("all report again", async || (number(&scene.cluster.storage, &alive).await == Some(3)).then_some(()))
+        .await;
+    if began.elapsed() >= RESPITE {
+        eprintln!("SKIPPED: this machine is so slow that the first instance may rightly take the others for dead");
+        return;
+    }
+
+    for stream in &streams {
+        stream.go_on(5).await;
+        assert_eq!(stream.ends(), [0; 0], "its agent stayed");
+    }
+    scene.alarms(A).expect_none(threshold).await;
+    for stream in streams {
+        let id = stream.server_id;
+        let told = stream.stop().await;
+        scene.expect_whole(A, id, &told).await;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use sea_orm::ConnectionTrait;
 use serde_json::{Value, json};
 use signalbox_protocol::agent::ServiceMessage;
 
@@ -10,6 +11,7 @@ use super::{A, B, C, Scene, told_of};
 use crate::support::alerts::Threshold;
 use crate::support::dashboard::{Dashboard, Pass};
 use crate::support::rest::Call;
+use crate::support::rows::writable_audit_log;
 use crate::support::{eventually, registration, text_of};
 
 /// A scene with somebody who is not the owner.
@@ -104,6 +106,31 @@ async fn a_grant_that_ends_at_one_closes_what_it_opened_at_the_others() {
     for wall in &mut walls {
         wall.until("servers").await;
     }
+    for instance in [A, B, C] {
+        guest.until(instance, &server, 404).await;
+    }
+}
+
+#[actix_web::test]
+async fn a_failover_that_lost_a_grant_ends_it_and_hides_no_later_change() {
+    let guest = Guest::start().await;
+    let server = format!("/servers/{}", guest.scene.server_id());
+    let view = guest.grant(json!({"username": "guest"}), "viewer", json!([])).await;
+    let lost = guest.grant(json!({"username": "guest"}), "operator", json!(["logs"])).await;
+    for instance in [B, C] {
+        guest.until_rights(instance, 1).await;
+    }
+
+    // As if the new primary did not have the last entry yet.
+    let database = writable_audit_log(&guest.scene.cluster.storage.direct_url()).await;
+    let lose = format!(
+        "DELETE FROM grants WHERE id = '{lost}'; DELETE FROM audit_log WHERE seq = (SELECT seq FROM audit_head); \
+         UPDATE audit_head SET seq = seq - 1, \
+         hash = (SELECT hash FROM audit_log WHERE audit_log.seq = audit_head.seq - 1)"
+    );
+    database.execute_unprepared(&lose).await.unwrap();
+    guest.end(&view).await;
+
     for instance in [A, B, C] {
         guest.until(instance, &server, 404).await;
     }

@@ -3,23 +3,16 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use signalbox_protocol::sample::Temperature;
-use signalbox_protocol::{Encoding, Sample};
+use signalbox_protocol::Encoding;
 use tempfile::TempDir;
 
-use crate::support::agent::{FakeAgent, sample_aged};
+use crate::support::agent::{FakeAgent, large_sample, sample_aged};
 use crate::support::attacks::MAX_GROWTH_MEBIBYTES;
 use crate::support::dashboard::Dashboard;
 use crate::support::eventually;
 use crate::support::process::ServiceProcess;
 use crate::support::raw::RawSocket;
 use crate::support::site::Site;
-
-/// A sample whose snapshot is about 250 KB long, so that few fill every buffer on the way.
-fn large_sample(age: i64) -> Sample {
-    let sensor = |index| Temperature { label: format!("{index:0>200}"), celsius: 40.0 };
-    Sample { temperatures: (0..1_000).map(sensor).collect(), ..sample_aged(age) }
-}
 
 /// 25 MB: more than the kernel keeps for the two ends of a socket.
 const ENOUGH_TO_BLOCK: u64 = 100;

@@ -6,7 +6,11 @@ use signalbox::audit::Actor;
 use signalbox::notify::limits::Limits;
 use signalbox::notify::message::Event;
 use signalbox::notify::pace::Pace;
-use signalbox::store::{AlertAudience, AlertChange, ChannelPatch};
+use signalbox::store::{
+    AccountDeletion, AccountPatch, AlertAudience, AlertChange, ChannelPatch, NewUser, Registration,
+};
+use signalbox_protocol::Timestamp;
+use uuid::Uuid;
 
 use super::scene::{Fake, Reply, Scene, pace, subjects};
 use crate::support::{eventually, in_time};
@@ -125,7 +129,8 @@ async fn a_disabled_channel_waits_until_it_is_enabled() {
     scene.channel("on").await;
     scene.open("cpu is high").await;
     let enabled = |is_enabled| ChannelPatch { is_enabled: Some(is_enabled), ..ChannelPatch::default() };
-    let update = |patch| scene.store.update_channel(scene.owner_id, channel.id, patch, Actor::command_line());
+    let update =
+        |patch| scene.store.update_channel(scene.owner_id, channel.id, patch, Actor::command_line(), Timestamp::now());
     update(enabled(false)).await.unwrap();
     let fake = Fake::taking();
     let notifier = scene.notifier(&fake, pace());
@@ -137,6 +142,37 @@ async fn a_disabled_channel_waits_until_it_is_enabled() {
 
     scene.emptied().await;
     assert_eq!(fake.by_channel()["off"], [["triggered cpu is high"]]);
+}
+
+#[actix_web::test]
+async fn an_alert_of_a_server_that_was_given_away_at_another_instance_is_sent_to_its_new_owner() {
+    let scene = Scene::set().await;
+    scene.channel("before").await;
+    let fake = Fake::taking();
+    let notifier = scene.notifier(&fake, pace());
+    scene.open("cpu is high").await;
+    notifier.nudge();
+    fake.saw(1).await;
+    let grace = NewUser {
+        id: Uuid::now_v7(),
+        email: "grace@example.com".to_owned(),
+        username: "grace".to_owned(),
+        full_name: String::new(),
+        password_hash: String::new(),
+    };
+    let grace = scene.store.create_user(grace, Registration::Open, "", None).await.unwrap().id;
+    let (promote, now) = (AccountPatch { is_admin: Some(true), is_disabled: None }, Timestamp::now());
+    scene.store.change_account(grace, promote, Actor::command_line()).await.unwrap();
+
+    // Directly in the store: the notifier still knows the former owner.
+    let deletion = AccountDeletion { user_id: scene.owner_id, servers_to: Some(grace), verified_hash: None, now };
+    scene.store.delete_account(deletion, Actor::command_line()).await.unwrap().unwrap();
+    scene.channel_with("after", |new| new.owner_id = grace).await;
+    scene.open("disk is full").await;
+    notifier.nudge();
+
+    fake.saw(2).await;
+    assert_eq!(fake.by_channel()["after"], [["triggered disk is full"]]);
 }
 
 #[actix_web::test]

@@ -36,7 +36,7 @@ async fn a_message_is_tried_again_as_it_was() {
     let _notifier = scene.notifier(&fake, pace());
     fake.saw(1).await;
     // The notification has the alert's state at that time.
-    scene.store.acknowledge_alert(scene.owner_id, alert.id, &Actor::command_line()).await.unwrap();
+    scene.store.acknowledge_alert(scene.owner_id, alert.id, &Actor::command_line(), Timestamp::now()).await.unwrap();
 
     let outbox = scene.emptied().await;
     let seen = fake.seen();
@@ -253,7 +253,8 @@ async fn a_wrong_key_is_reported_and_new_settings_fix_it() {
     let sealed = sealer(other).seal(channel.id, &settings).unwrap();
     let settings = SealedSettings { kind: Settings::kind(&settings), settings: sealed, destination: String::new() };
     let patch = ChannelPatch { settings: Some(settings), ..ChannelPatch::default() };
-    scene.store.update_channel(scene.owner_id, channel.id, patch, Actor::command_line()).await.unwrap();
+    let (actor, now) = (Actor::command_line(), Timestamp::now());
+    scene.store.update_channel(scene.owner_id, channel.id, patch, actor, now).await.unwrap();
     notifier.nudge();
 
     scene.emptied().await;

@@ -1,29 +1,13 @@
-//! The contents of the outbox when alerts come and go, and repetitions.
+//! The contents of the outbox when alerts come and go.
 
 use signalbox::audit::Actor;
-use signalbox::store::{AlertAudience, AlertChange, AlertToNotify, Attempt, ChannelPatch, Progress, Share, Standing};
+use signalbox::store::{AlertAudience, AlertChange, Attempt, ChannelPatch, Progress, Share, Standing};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::scene::Scene;
 
 const MINUTE: i64 = 60_000;
-
-impl Scene {
-    /// Delivers everything that is due on every channel.
-    async fn deliver(&self, now: Timestamp) {
-        for due in self.store.channels_due(&Share::All).await.unwrap() {
-            while let Some(claim) = self.store.claim(due.channel_id, now, now.plus_millis(1), 100).await.unwrap() {
-                let (sent, everybody) = (Attempt::Sent { error: None }, Progress::default());
-                self.store.conclude(&claim, &sent, &everybody, now).await.unwrap();
-            }
-        }
-    }
-
-    async fn due(&self, now: Timestamp) -> Vec<AlertToNotify> {
-        self.store.alerts_to_notify(&Share::All, now, 10).await.unwrap()
-    }
-}
 
 #[actix_web::test]
 async fn an_alert_is_queued_where_severity_and_tags_match() {
@@ -191,103 +175,59 @@ async fn how_recipients_stand_outlives_the_sender() {
 }
 
 #[actix_web::test]
-async fn an_alert_is_repeated_until_somebody_acknowledges_it() {
-    let scene = Scene::set().await;
-    scene.channel_with("nagging", |new| new.repeat_minutes = 5).await;
-    scene.channel("once").await;
-    let alert = scene.open("cpu is high").await;
-    let start = Timestamp::from(alert.triggered_at);
-    let after = |minutes: i64| start.plus_millis(minutes * MINUTE);
-    assert_eq!(alert.notify_at.map(Timestamp::from), Some(after(5)));
-    assert_eq!(scene.store.next_alert_to_notify(&Share::All).await.unwrap(), Some(after(5)));
-    scene.deliver(start).await;
-
-    assert!(scene.due(after(5).plus_millis(-1)).await.is_empty());
-    let due = scene.due(after(6)).await;
-    scene.store.remind(&due[0], None, after(6)).await.unwrap();
-    scene.store.remind(&due[0], None, after(6)).await.unwrap();
-
-    let told = scene.told().await;
-    assert_eq!(told[2..], ["nagging reminder cpu is high pending"]);
-    assert_eq!(due[0].audience.tags, ["production"]);
-    assert_eq!(scene.store.next_alert_to_notify(&Share::All).await.unwrap(), Some(after(11)));
-
-    // The last one is still in transit: nothing piles up.
-    let due = scene.due(after(12)).await;
-    scene.store.remind(&due[0], None, after(12)).await.unwrap();
-    assert_eq!(scene.told().await.len(), 3);
-    scene.store.acknowledge_alert(scene.owner_id, alert.id, &Actor::command_line()).await.unwrap();
-    assert!(scene.due(after(1_000)).await.is_empty());
-}
-
-#[actix_web::test]
-async fn an_unnotified_channel_receives_the_alert_at_the_next_check() {
-    let scene = Scene::set().await;
-    scene.channel_with("nagging", |new| new.repeat_minutes = 5).await;
-    let alert = scene.open("cpu is high").await;
-    scene.channel("new").await;
-    let later = Timestamp::from(alert.triggered_at).plus_millis(5 * MINUTE);
-    scene.deliver(later).await;
-
-    let due = scene.due(later).await;
-    scene.store.remind(&due[0], None, later).await.unwrap();
-
-    let mut told = scene.told().await.split_off(1);
-    told.sort();
-    assert_eq!(told, ["nagging reminder cpu is high pending", "new triggered cpu is high pending"]);
-}
-
-#[actix_web::test]
-async fn a_silence_puts_off_until_its_end() {
-    let scene = Scene::set().await;
-    scene.channel("ops").await;
-    let start = Timestamp::now();
-    scene
-        .open_with("cpu is high", |alert| {
-            alert.is_silenced = true;
-            alert.notify_at = Some(start.into());
-        })
-        .await;
-    let (end, due) = (start.plus_millis(MINUTE), scene.due(start).await);
-
-    scene.store.remind(&due[0], Some(end), start).await.unwrap();
-
-    assert!(scene.told().await.is_empty());
-    assert_eq!(scene.store.next_alert_to_notify(&Share::All).await.unwrap(), Some(end));
-    let due = scene.due(end).await;
-    scene.store.remind(&due[0], None, end).await.unwrap();
-    assert_eq!(scene.told().await, ["ops triggered cpu is high pending"]);
-    assert_eq!(scene.store.next_alert_to_notify(&Share::All).await.unwrap(), None);
-}
-
-#[actix_web::test]
-async fn finished_alerts_are_not_repeated() {
-    let scene = Scene::set().await;
-    scene.channel_with("nagging", |new| new.repeat_minutes = 5).await;
-    let alert = scene.open("cpu is high").await;
-    let later = Timestamp::from(alert.triggered_at).plus_millis(6 * MINUTE);
-    let due = scene.due(later).await;
-
-    scene.recover(&alert).await;
-    scene.store.remind(&due[0], None, later).await.unwrap();
-
-    assert!(!scene.told().await.iter().any(|line| line.contains("reminder")));
-    assert!(scene.due(later).await.is_empty());
-}
-
-#[actix_web::test]
 async fn old_deliveries_go_and_pending_ones_stay() {
     let scene = Scene::set().await;
     scene.channel("ops").await;
-    scene.open("first").await;
+    let first = scene.open("first").await;
     let now = Timestamp::now();
     scene.deliver(now).await;
+    scene.recover(&first).await;
     scene.open("second").await;
 
     assert_eq!(scene.store.forget_notifications(now).await.unwrap(), 0);
     assert_eq!(scene.store.forget_notifications(now.plus_millis(MINUTE)).await.unwrap(), 1);
 
-    assert_eq!(scene.told().await, ["ops triggered second pending"]);
+    assert_eq!(scene.told().await, ["ops resolved first pending", "ops triggered second pending"]);
+}
+
+#[actix_web::test]
+async fn channels_that_sent_an_open_alert_are_not_forgotten() {
+    let scene = Scene::set().await;
+    scene.channel_with("nagging", |new| new.repeat_minutes = 5).await;
+    scene.channel("once").await;
+    let alert = scene.open("cpu is high").await;
+    let later = Timestamp::from(alert.triggered_at).plus_millis(5 * MINUTE);
+    scene.deliver(later).await;
+
+    assert_eq!(scene.store.forget_notifications(later.plus_millis(MINUTE)).await.unwrap(), 0);
+
+    let due = scene.due(later).await;
+    scene.store.remind(&due[0], None, later).await.unwrap();
+    scene.recover(&alert).await;
+    let mut told = scene.told().await.split_off(2);
+    told.sort();
+    let heard = ["nagging reminder", "nagging resolved", "once resolved"].map(|it| format!("{it} cpu is high pending"));
+    assert_eq!(told, heard);
+}
+
+#[actix_web::test]
+async fn of_what_was_sent_about_an_open_alert_the_last_is_kept() {
+    let scene = Scene::set().await;
+    scene.channel_with("nagging", |new| new.repeat_minutes = 5).await;
+    let alert = scene.open("cpu is high").await;
+    let after = |minutes: i64| Timestamp::from(alert.triggered_at).plus_millis(minutes * MINUTE);
+    scene.deliver(after(0)).await;
+    for minutes in [5, 10] {
+        let due = scene.due(after(minutes)).await;
+        scene.store.remind(&due[0], None, after(minutes)).await.unwrap();
+        scene.deliver(after(minutes)).await;
+    }
+
+    assert_eq!(scene.store.forget_notifications(after(60)).await.unwrap(), 2);
+
+    assert_eq!(scene.told().await, ["nagging reminder cpu is high sent"]);
+    scene.recover(&alert).await;
+    assert_eq!(scene.told().await[1..], ["nagging resolved cpu is high pending"]);
 }
 
 #[actix_web::test]
@@ -297,7 +237,7 @@ async fn what_waits_on_a_disabled_channel_is_given_up_in_the_end() {
     scene.channel("on").await;
     scene.open("cpu is high").await;
     let off = ChannelPatch { is_enabled: Some(false), ..ChannelPatch::default() };
-    scene.store.update_channel(scene.owner_id, channel.id, off, Actor::command_line()).await.unwrap();
+    scene.store.update_channel(scene.owner_id, channel.id, off, Actor::command_line(), Timestamp::now()).await.unwrap();
     let later = Timestamp::now().plus_millis(MINUTE);
 
     assert_eq!(scene.store.give_up_notifications(later, later).await.unwrap(), 1);

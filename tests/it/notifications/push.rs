@@ -85,7 +85,7 @@ async fn the_end_of_an_alert_takes_the_place_of_its_beginning() {
     let service = PushService::healthy().await;
     let (browser, _) = browser_on(&scene, &service).await;
     let other = scene.open("disk is full").await;
-    scene.store.acknowledge_alert(scene.owner_id, other.id, &Actor::command_line()).await.unwrap();
+    scene.store.acknowledge_alert(scene.owner_id, other.id, &Actor::command_line(), Timestamp::now()).await.unwrap();
     let notifier = pushing(&scene, &service, calm());
     came(&service, 1).await;
 
@@ -191,7 +191,7 @@ async fn a_subscription_that_has_been_renewed_is_not_ended_and_gets_the_message(
         destination: settings.destination(),
     };
     let patch = ChannelPatch { settings: Some(settings), ..ChannelPatch::default() };
-    scene.store.update_channel(scene.owner_id, channel.id, patch, Actor::command_line()).await.unwrap();
+    scene.store.update_channel(scene.owner_id, channel.id, patch, Actor::command_line(), now).await.unwrap();
 
     let gone = Attempt::Ended { error: "gone".to_owned() };
     scene.store.conclude(&claim, &gone, &claim.progress(), now).await.unwrap();

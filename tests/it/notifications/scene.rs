@@ -20,8 +20,8 @@ use signalbox::notify::sender::{Receipt, Refused};
 use signalbox::notify::senders::OnlySender;
 use signalbox::notify::{Notifier, Parts};
 use signalbox::store::{
-    Alert, AlertAudience, AlertChange, Channel, ChannelPatch, Delivery, DeliveryFilter, NewChannel, PageRequest,
-    Progress, SealedSettings, Standing, Store,
+    Alert, AlertAudience, AlertChange, AlertToNotify, Attempt, Channel, ChannelPatch, Delivery, DeliveryFilter,
+    NewChannel, PageRequest, Progress, SealedSettings, Share, Standing, Store,
 };
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
@@ -121,7 +121,8 @@ impl Scene {
             let kind = if channel.kind == "email" { "email" } else { "slack" };
             let settings = SealedSettings { kind, settings: channel.settings, destination: channel.destination };
             let patch = ChannelPatch { settings: Some(settings), ..ChannelPatch::default() };
-            self.store.update_channel(self.owner_id, channel_id, patch, Actor::command_line()).await.unwrap();
+            let (actor, now) = (Actor::command_line(), Timestamp::now());
+            self.store.update_channel(self.owner_id, channel_id, patch, actor, now).await.unwrap();
         }
     }
 
@@ -149,6 +150,21 @@ impl Scene {
             outbox.iter().all(|delivery| delivery.notification.status != "pending").then_some(outbox)
         })
         .await
+    }
+
+    /// Delivers everything that is due on every channel.
+    pub async fn deliver(&self, now: Timestamp) {
+        for due in self.store.channels_due(&Share::All).await.unwrap() {
+            while let Some(claim) = self.store.claim(due.channel_id, now, now.plus_millis(1), 100).await.unwrap() {
+                let (sent, everybody) = (Attempt::Sent { error: None }, Progress::default());
+                self.store.conclude(&claim, &sent, &everybody, now).await.unwrap();
+            }
+        }
+    }
+
+    /// The alerts that are due for a check.
+    pub async fn due(&self, now: Timestamp) -> Vec<AlertToNotify> {
+        self.store.alerts_to_notify(&Share::All, now, 10).await.unwrap()
     }
 
     pub fn notifier(&self, deliver: &Fake, pace: Pace) -> Notifier {

@@ -1,6 +1,7 @@
 //! A browser without a window: it keeps cookies, and goes where it is sent.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 
 use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
 use reqwest::{Client, Method, Url, redirect};
@@ -54,12 +55,22 @@ impl Page {
 
 impl Browser {
     pub fn new() -> Self {
+        Self::with_address(None)
+    }
+
+    /// A browser at this address of the loopback, to be distinguishable by it.
+    pub fn at(from: Ipv4Addr) -> Self {
+        Self::with_address(Some(from.into()))
+    }
+
+    fn with_address(from: Option<IpAddr>) -> Self {
         _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let http = Client::builder()
             .pool_max_idle_per_host(0)
             .tls_certs_only([])
             .redirect(redirect::Policy::none())
             .no_proxy()
+            .local_address(from)
             .timeout(PATIENCE)
             .build()
             .unwrap();

@@ -1,6 +1,7 @@
 //! Runs that fail or are missed: the alerts that they open, and the messages that people get.
 
 use serde_json::{Value, json};
+use signalbox::config::Quotas;
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::CommandStatus;
 
@@ -250,4 +251,22 @@ async fn missed_runs_and_agents_that_are_away_reach_people_and_a_resolved_alert_
     let event = by(&scene.site, &scene.guest, "GET", event).expect(200).await;
     assert_eq!(event[0]["detail"]["schedule_owner_id"], json!(scene.site.owner.id), "who sees it knows whose it is");
     by(&scene.site, &scene.guest, "GET", path(&made)).expect_error(404, "not_found").await;
+}
+
+#[actix_web::test]
+async fn an_alert_says_which_quota_prevented_a_run() {
+    let quotas = Quotas { command_bytes: 200, ..Quotas::default() };
+    let site = Site::start_with(|config| config.quotas = quotas).await;
+    let body = json!({
+        "name": "Backup", "server_ids": [site.server_id], "command": "backup", "cron": SELDOM, "time_zone": "UTC",
+    });
+    let made = site.post("/schedules").json(body).expect(201).await;
+    due_at(&site, &made, last_minute()).await;
+
+    until_outcome(&site, &made, "quota_exceeded").await;
+
+    let alerts = site.read("/alerts?metric_type=schedule").await;
+    let message = text_of(&alerts[0]["message"]);
+    let why = "did not run: the account's quota of command_bytes is reached: 200";
+    assert!(message.contains(why), "{message}");
 }

@@ -116,6 +116,19 @@ async fn a_service_that_was_killed_saw_nothing_after_the_last_time() {
 }
 
 #[actix_web::test]
+async fn who_returns_a_moment_after_being_missed_was_missing_and_is_online() {
+    let scene = Scene::set().await;
+    scene.connect(Uuid::now_v7(), DAY).await;
+    scene.store.forget_sessions().await.unwrap();
+    assert_eq!(scene.store.miss_servers(&Share::All, at(DAY + 1), at(DAY + 500)).await.unwrap(), 1);
+
+    scene.connect(Uuid::now_v7(), DAY + 1_000).await;
+
+    let told = [("online", DAY + 1_000), ("offline", DAY + 500), ("unwatched", DAY), ("online", DAY)];
+    assert_eq!(scene.told().await, kinds(&told));
+}
+
+#[actix_web::test]
 async fn what_is_too_old_goes_but_not_what_is_so_since() {
     let scene = Scene::set().await;
     for (kind, day) in [("online", 1), ("offline", 2), ("online", 3), ("container", 4), ("reboot", 20)] {

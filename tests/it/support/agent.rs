@@ -7,7 +7,7 @@ use signalbox_protocol::agent::{
     AgentInfo, AgentMessage, Auth, AuthResponse, Metrics, Request, RequestError, Response, ServiceMessage,
 };
 use signalbox_protocol::codec::Message as _;
-use signalbox_protocol::sample::{DiskUsage, NetworkUsage};
+use signalbox_protocol::sample::{DiskUsage, NetworkUsage, Temperature};
 use signalbox_protocol::{Decoded, Encoding, PROTOCOL_VERSION, Sample, Timestamp};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -238,4 +238,10 @@ pub fn sample_at(timestamp: Timestamp) -> Sample {
 /// An ordinary sample that is this many seconds old.
 pub fn sample_aged(seconds: i64) -> Sample {
     sample_at(Timestamp::now().plus_millis(-1000 * seconds))
+}
+
+/// A sample whose snapshot is about 250 KB long, so that few fill every buffer on the way.
+pub fn large_sample(age: i64) -> Sample {
+    let sensor = |index| Temperature { label: format!("{index:0>200}"), celsius: 40.0 };
+    Sample { temperatures: (0..1_000).map(sensor).collect(), ..sample_aged(age) }
 }

@@ -39,7 +39,7 @@ async fn session(storage: &Storage) -> DatabaseConnection {
 }
 
 /// The number in the first row of a query; none without a row, or where a table is missing.
-async fn number(storage: &Storage, query: &str) -> Option<i64> {
+pub async fn number(storage: &Storage, query: &str) -> Option<i64> {
     let database = session(storage).await;
     let statement = Statement::from_string(database.get_database_backend(), query);
     let row = database.query_one_raw(statement).await.ok().flatten();
