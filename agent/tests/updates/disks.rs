@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::host::{Host, INSTALLED, eventually, failure, sha256};
@@ -13,8 +14,11 @@ struct Hang(PathBuf);
 impl Hang {
     fn new(path: PathBuf) -> Self {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
-        assert!(made.success());
+        let began = Instant::now();
+        // The agent may be writing that file, and moves it away.
+        while !Command::new("mkfifo").arg(&path).status().unwrap().success() {
+            assert!(began.elapsed() < Duration::from_secs(60), "{} stays", path.display());
+        }
         Self(path)
     }
 
