@@ -13,7 +13,7 @@ use super::JobStatus;
 use super::job::{End, Job};
 use super::jobs::LOOK_AGAIN_AFTER;
 use super::local::failed;
-use super::remote_jobs::UnheldJobs;
+use super::remote_jobs::{IsAwaited, UnheldJobs};
 use super::runners::Runners;
 use super::running::RunningJobs;
 use super::writer::JobWriter;
@@ -84,13 +84,7 @@ impl UnheldJobs for Alone {
     }
 
     /// Stores nothing: the end was stored before, or the server was deleted.
-    fn store_end_of<'a>(
-        &'a self,
-        _: Uuid,
-        _: Uuid,
-        _: End,
-        _: &'a (dyn Fn() -> bool + Send + Sync),
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn store_end_of<'a>(&'a self, _: Uuid, _: Uuid, _: End, _: IsAwaited<'a>) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(ready(Ok(())))
     }
 }

@@ -64,6 +64,7 @@ mod tests {
     use crate::commands::alone::Alone;
     use crate::commands::job::End;
     use crate::commands::locus::Locus;
+    use crate::commands::remote_jobs::IsAwaited;
     use crate::commands::running::RunningJobs;
     use crate::commands::storage::StorageQuota;
     use crate::commands::{JobStatus, NewJob};
@@ -136,7 +137,7 @@ mod tests {
             _: Uuid,
             _: Uuid,
             _: End,
-            _: &'a (dyn Fn() -> bool + Send + Sync),
+            _: IsAwaited<'a>,
         ) -> BoxFuture<'a, Result<(), StoreError>> {
             Box::pin(ready(Ok(())))
         }

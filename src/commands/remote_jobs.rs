@@ -30,6 +30,9 @@ const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(2);
 /// the shared clock, as each last read it.
 const LATELY: Duration = Duration::from_secs(10);
 
+/// Whether somebody still waits for an outcome.
+pub(super) type IsAwaited<'a> = &'a (dyn Fn() -> bool + Send + Sync);
+
 /// How to handle jobs that this instance does not have or cannot send.
 pub(super) trait UnheldJobs: Send + Sync + 'static {
     /// Returns whether the agent of a server is connected to another instance. If that is not known, it returns true.
@@ -64,7 +67,7 @@ pub(super) trait UnheldJobs: Send + Sync + 'static {
         server_id: Uuid,
         id: Uuid,
         end: End,
-        is_awaited: &'a (dyn Fn() -> bool + Send + Sync),
+        is_awaited: IsAwaited<'a>,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
@@ -104,12 +107,7 @@ impl RemoteJobs {
     }
 
     /// Returns the row of a command; retries while that `is_awaited` and the database is unavailable.
-    async fn row(
-        &self,
-        server_id: Uuid,
-        id: Uuid,
-        is_awaited: &(dyn Fn() -> bool + Send + Sync),
-    ) -> Result<Option<Command>, StoreError> {
+    async fn row(&self, server_id: Uuid, id: Uuid, is_awaited: IsAwaited<'_>) -> Result<Option<Command>, StoreError> {
         loop {
             match self.look_up(server_id, id).await {
                 Ok(row) => return Ok(row),
@@ -222,7 +220,7 @@ impl UnheldJobs for RemoteJobs {
         server_id: Uuid,
         id: Uuid,
         end: End,
-        is_awaited: &'a (dyn Fn() -> bool + Send + Sync),
+        is_awaited: IsAwaited<'a>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let has_ended = |row: &Command| !matches!(JobStatus::of(&row.status), JobStatus::Running | JobStatus::Lost);
