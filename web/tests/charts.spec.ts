@@ -53,6 +53,19 @@ test('what happened is there for those who come later', async ({ signedIn: page,
   ).toHaveCount(1);
 });
 
+test('what happened before the first sample is listed', async ({ signedIn: page, account, site }) => {
+  const server = await site.server(account, 'young');
+  const at = new Date(Date.now() - 120_000).toISOString();
+  await site.call('POST', `/servers/${server.id}/events`, account.token, { kind: 'note', text: 'Delivered', at });
+  await site.agent(account, server);
+
+  await page.goto(`/servers/${server.id}?range=5m`);
+
+  const happened = page.getByRole('region', { name: t.overview.events() });
+  await expect(happened.getByText(t.overview.agentConnected())).toBeVisible();
+  await expect(happened.getByText('Delivered')).toBeVisible();
+});
+
 test('the page of a server that is offline leads to the hour before', async ({ signedIn: page, account, site }) => {
   const server = await site.server(account, 'lost');
   const agent = await site.agent(account, server);
