@@ -2,6 +2,7 @@
 
 mod drift;
 mod fresh;
+mod pauses;
 mod stopped;
 
 use std::fs;
@@ -17,7 +18,6 @@ use crate::real_agent::{agent_program, unprivileged};
 use crate::support::agent::{FakeAgent, auth, sample_at};
 use crate::support::clock::TestClock;
 use crate::support::command_line::{Launched, signalbox};
-use crate::support::dashboard::Dashboard;
 use crate::support::exposition::Exposition;
 use crate::support::port::Port;
 use crate::support::process::{Prepared, ServiceProcess};
@@ -119,18 +119,12 @@ impl Host {
         .await;
     }
 
-    /// Returns when the server shows how wrong its clock is. After a pause, each of the service's threads may take a request for
-    /// one that took two minutes to come, until that thread has looked at the clock: 408, which ends here.
+    /// Returns when the server shows how wrong its clock is.
     async fn until_offset(&self, what: &str) {
         let expected_ms = self.agent_clock.ahead_ms() - self.service_clock.ahead_ms();
         let path = format!("/servers/{}", self.prepared.server_id);
         eventually(&format!("{what}: the clock's offset"), async || {
-            let answer = self.service.client.get(&path).bearer(&self.prepared.token).send().await;
-            if answer.status == 408 {
-                return None;
-            }
-            assert_eq!(answer.status, 200, "{}", answer.text);
-            let offset_ms = answer.json()["agent"]["clock_offset_ms"].as_i64()?;
+            let offset_ms = self.read(&path).await["agent"]["clock_offset_ms"].as_i64()?;
             ((offset_ms - expected_ms).abs() < 5_000).then_some(())
         })
         .await;
@@ -316,7 +310,7 @@ async fn what_a_clock_that_was_ahead_sealed_stays_readable() {
     let (began, ahead_at) = (host.latest().await.unwrap(), Timestamp::now());
 
     // Two days ahead, for longer than it takes until today's hours are sealed and put together.
-    host.service_clock.skip_ms(2 * MINUTE_MS);
+    host.skip().await;
     host.service_clock.set_ms(2 * DAY_MS);
     eventually("an hour is sealed", async || {
         (counted(&host.service, "signalbox_history_hours_sealed_total").await >= 1.0).then_some(())
@@ -352,32 +346,6 @@ async fn a_first_start_in_1970_is_remembered_as_no_present() {
     let saved = Store::open(&url, Default::default()).await.unwrap().saved_clock().await.unwrap().unwrap();
     let age_ms = Timestamp::now().millis_since(Timestamp::from_millis(saved.certain_ms));
     assert!((0..20 * YEAR_MS).contains(&age_ms), "the program was built {age_ms} ms ago");
-}
-
-#[actix_web::test]
-async fn a_service_that_was_paused_misses_nobody() {
-    let host = Host::start().await;
-    host.threshold("offline", "gt", 5.0).await;
-    let _agent = host.agent();
-    host.until_live("at first").await;
-    let mut dashboard = Dashboard::watch(host.service.address, host.prepared.server_id, &host.prepared.token).await;
-
-    host.service.signal("STOP");
-    // It finds that two minutes have passed, of which its agent waited the last one for an answer.
-    host.service_clock.skip_ms(2 * MINUTE_MS);
-    host.service.signal("CONT");
-
-    host.agent_clock.set_ms(2 * MINUTE_MS);
-    eventually("the pause is noticed", async || {
-        (counted(&host.service, "signalbox_clock_pauses_total").await >= 1.0).then_some(())
-    })
-    .await;
-    host.until_offset("after the pause").await;
-    host.until_live("after the pause").await;
-    // The dashboard, which was not pinged for two minutes either, was not closed as silent.
-    let shown = host.latest().await.unwrap();
-    while Timestamp::parse(&text_of(&dashboard.until("metrics").await["timestamp"])) < Some(shown) {}
-    assert_eq!(host.alerts().await, Vec::<Value>::new());
 }
 
 #[actix_web::test]

@@ -176,11 +176,16 @@ impl Call {
 
     /// The answer, whatever it is.
     pub async fn send(self) -> Answer {
-        let name = self.name;
-        let response = self.request.send().await.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        let name = self.name.clone();
+        self.try_send().await.unwrap_or_else(|error| panic!("{name}: {error:?}"))
+    }
+
+    /// The answer, whatever it is, or why none came.
+    pub async fn try_send(self) -> reqwest::Result<Answer> {
+        let response = self.request.send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let text = response.text().await.unwrap_or_else(|error| panic!("{name}: {error:?}"));
-        Answer { name, status, headers, text }
+        let text = response.text().await?;
+        Ok(Answer { name: self.name, status, headers, text })
     }
 }
 
