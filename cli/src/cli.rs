@@ -22,7 +22,8 @@ use crate::commands::top::Top;
 use crate::output::{ColourChoice, Format};
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 done, 1 failed, 2 wrong usage; `exec` on one server ends with the exit code of the command.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 if Ctrl-C ended the wait of `exec`; `exec` on one server ends with \
+the exit code of the command.
 
 Environment:
   SIGNALBOX_URL, SIGNALBOX_TOKEN  the service and the token, in place of a context

@@ -18,9 +18,15 @@ pub enum Failure {
     /// The service refused.
     #[error("{0}")]
     Refused(Refusal),
-    /// The connection was lost or never came about; another attempt may succeed.
+    /// No connection came about, so the service got nothing; another attempt may succeed.
+    #[error("{0}")]
+    NotSent(String),
+    /// The connection was lost, or there was no answer; another attempt may succeed.
     #[error("{0}")]
     Unreachable(String),
+    /// Ctrl-C ended the wait.
+    #[error("{0}")]
+    Interrupted(String),
     /// The remote command ended with this exit code. Its own output says why.
     #[error("the command ended with exit code {0}")]
     Remote(u8),
@@ -64,6 +70,8 @@ struct Fault {
 impl Failure {
     /// The exit code of a call that makes no sense.
     pub const USAGE: u8 = 2;
+    /// As of a program that SIGINT ended.
+    pub const INTERRUPTED: u8 = 130;
     const FAILED: u8 = 1;
 
     pub fn usage(text: impl Into<String>) -> Self {
@@ -78,17 +86,23 @@ impl Failure {
     pub fn code(&self) -> &str {
         match self {
             Self::Refused(refusal) => &refusal.code,
-            Self::Usage(_) | Self::Failed(_) | Self::Unreachable(_) | Self::Remote(_) | Self::NoReader => "",
+            Self::Usage(_)
+            | Self::Failed(_)
+            | Self::NotSent(_)
+            | Self::Unreachable(_)
+            | Self::Interrupted(_)
+            | Self::Remote(_)
+            | Self::NoReader => "",
         }
     }
 
     /// Whether another attempt may succeed although nothing is changed here.
     pub fn is_passing(&self) -> bool {
         match self {
-            Self::Unreachable(_) => true,
+            Self::NotSent(_) | Self::Unreachable(_) => true,
             // Also what a proxy answers while nothing is behind it.
             Self::Refused(refusal) => matches!(refusal.status, 502..=504),
-            Self::Usage(_) | Self::Failed(_) | Self::Remote(_) | Self::NoReader => false,
+            Self::Usage(_) | Self::Failed(_) | Self::Interrupted(_) | Self::Remote(_) | Self::NoReader => false,
         }
     }
 
@@ -99,7 +113,9 @@ impl Failure {
             Self::Usage(text) => Self::Usage(with(&text)),
             Self::Failed(text) => Self::Failed(with(&text)),
             Self::Refused(refusal) => Self::Refused(Refusal { detail: with(&refusal.detail), ..refusal }),
+            Self::NotSent(text) => Self::NotSent(with(&text)),
             Self::Unreachable(text) => Self::Unreachable(with(&text)),
+            Self::Interrupted(text) => Self::Interrupted(with(&text)),
             Self::Remote(_) | Self::NoReader => self,
         }
     }
@@ -107,7 +123,12 @@ impl Failure {
     /// What to print before the program ends; nothing where everything was said.
     pub fn line(&self) -> Option<String> {
         match self {
-            Self::Usage(_) | Self::Failed(_) | Self::Refused(_) | Self::Unreachable(_) => Some(self.to_string()),
+            Self::Usage(_)
+            | Self::Failed(_)
+            | Self::Refused(_)
+            | Self::NotSent(_)
+            | Self::Unreachable(_)
+            | Self::Interrupted(_) => Some(self.to_string()),
             Self::Remote(_) | Self::NoReader => None,
         }
     }
@@ -115,7 +136,8 @@ impl Failure {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => Self::USAGE,
-            Self::Failed(_) | Self::Refused(_) | Self::Unreachable(_) => Self::FAILED,
+            Self::Failed(_) | Self::Refused(_) | Self::NotSent(_) | Self::Unreachable(_) => Self::FAILED,
+            Self::Interrupted(_) => Self::INTERRUPTED,
             Self::Remote(code) => *code,
             // The reader has what it wanted.
             Self::NoReader => 0,

@@ -81,16 +81,15 @@ async fn bounded(mut response: Response) -> Result<Vec<u8>, Failure> {
 pub fn unreachable(error: reqwest::Error) -> Failure {
     let error = error.without_url();
     let causes = causes(&error);
-    if causes.contains("UnknownIssuer") {
-        return Failure::Unreachable(
-            "the service's certificate is of an authority that this machine does not trust: name it with --ca-file"
-                .to_owned(),
-        );
-    }
-    if error.is_timeout() {
-        return Failure::Unreachable("the service gives no answer in time".to_owned());
-    }
-    Failure::Unreachable(format!("cannot reach the service: {causes}"))
+    let text = if causes.contains("UnknownIssuer") {
+        "the service's certificate is of an authority that this machine does not trust: name it with --ca-file"
+            .to_owned()
+    } else if error.is_timeout() {
+        "the service gives no answer in time".to_owned()
+    } else {
+        format!("cannot reach the service: {causes}")
+    };
+    if error.is_connect() { Failure::NotSent(text) } else { Failure::Unreachable(text) }
 }
 
 /// The reason at the bottom: what is above says only that a request failed.

@@ -33,6 +33,14 @@ impl Interrupts {
             None => std::future::pending().await,
         }
     }
+
+    /// What is asked for, unless Ctrl-C is pressed before it is there.
+    pub async fn unless_pressed<T>(&mut self, asked: impl Future<Output = T>) -> Result<T, Failure> {
+        tokio::select! {
+            answer = asked => Ok(answer),
+            _ = self.next() => Err(Failure::Interrupted("interrupted".to_owned())),
+        }
+    }
 }
 
 /// Signals that end the program, for commands that have changed the terminal.

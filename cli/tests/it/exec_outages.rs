@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::relay::Relay;
+use crate::sign::Scene;
 use crate::support::{Agent, Running, Site, eventually};
 use crate::terminal::Terminal;
 
@@ -103,6 +104,22 @@ fn endless(agent: &Agent) -> String {
     format!("while [ -e {} ]; do sleep 1; done", agent.state.path().display())
 }
 
+/// The id of the last command that was run on a server.
+async fn newest_command(site: &Site, agent: &Agent) -> String {
+    let commands = site.get(&format!("/commands/{}", agent.server_id)).await;
+    commands[0]["command_id"].as_str().unwrap().to_owned()
+}
+
+/// A server that asks for a signature of Ada, and the call that runs a command there if there are enough signatures.
+async fn signed() -> (Scene, Agent, Vec<String>) {
+    let scene = Scene::start().await;
+    let ada = scene.keygen.generate("ada", "ed25519", "");
+    let agent = scene.server("web-1", "web-1", &[("ada", &ada)], "").await;
+    let key = scene.key("ada");
+    let words = ["exec", "--clock-skew", "0s", "--sign", &key, "--await-approval", "--yes", "web-1", "--", "true"];
+    (scene, agent, words.map(str::to_owned).into())
+}
+
 #[tokio::test]
 async fn results_are_shown_where_whole_outputs_cannot_be_read() {
     let site = Site::start().await;
@@ -133,7 +150,56 @@ async fn ctrl_c_ends_the_wait_for_whole_outputs() {
     running.signal("INT");
     let outcome = running.outcome().await;
 
-    assert!(outcome.done().ends_with("\n(a part of the output is missing)\n"), "{outcome:?}");
+    outcome.refused(130, "interrupted; the batch has ended\n");
+    assert!(outcome.stdout.ends_with("\n(a part of the output is missing)\n"), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn ctrl_c_ends_the_wait_for_the_result_of_a_command() {
+    let site = Site::start().await;
+    let agent = site.agent("web-1", &[], &["--commands", "on"]).await;
+    let way = Interceptor::start(&site, OUTPUT_REQUEST, NO_ANSWER).await;
+    let running = Running::start(way.command(&site, &["exec", "web-1", "-o", "json", "--", "exit 3"]));
+    way.until_caught().await;
+
+    running.signal("INT");
+    let outcome = running.outcome().await;
+
+    let id = newest_command(&site, &agent).await;
+    outcome.refused(130, &format!("interrupted; the command {id} has ended (failed, exit code 3)\n"));
+}
+
+#[tokio::test]
+async fn ctrl_c_ends_the_wait_for_what_to_do_about_a_refused_batch() {
+    let site = Site::start().await;
+    let _agent = site.agent("web-1", &["production"], &[]).await;
+    let way = Interceptor::start(&site, "GET /api/v1/servers/0", NO_ANSWER).await;
+    let running = Running::start(way.command(&site, &["exec", "--tag", "production", "--", "true"]));
+    way.until_caught().await;
+
+    running.signal("INT");
+    let outcome = running.outcome().await;
+
+    outcome.refused(130, "interrupted; the batch has ended; it did not succeed on 1 of 1 server\n");
+    assert!(outcome.stdout.starts_with("── web-1 (failed"), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn ctrl_c_ends_the_wait_for_what_became_of_refused_signatures() {
+    let scene = Scene::start().await;
+    let keys = ["ada", "ada-again", "ben"].map(|name| scene.keygen.generate(name, "ed25519", ""));
+    let signers = [("ada", keys[0].as_str()), ("ada", keys[1].as_str()), ("ben", keys[2].as_str())];
+    let _agent = scene.server("web-1", "web-1", &signers, "approvals = 2\n").await;
+    let way = Interceptor::start(&scene.site, "GET /api/v1/commands/approvals/0", NO_ANSWER).await;
+    let (ada, again) = (scene.key("ada"), scene.key("ada-again"));
+    let sign = ["exec", "--clock-skew", "0s", "--sign", &ada, "--sign", &again, "--await-approval", "--yes"];
+    let running = Running::start(way.command(&scene.site, &[&sign[..], &["web-1", "--", "true"]].concat()));
+    way.until_caught().await;
+
+    running.signal("INT");
+    let outcome = running.outcome().await;
+
+    outcome.refused(130, "interrupted; the batch has ended; it did not succeed on 1 of 1 server\n");
 }
 
 #[tokio::test]
@@ -151,7 +217,7 @@ async fn a_batch_can_be_left_while_the_service_is_away() {
     terminal.until("cannot cancel: cannot reach the service: ").await;
     terminal.signal("INT");
 
-    assert_eq!(terminal.ended().await, Some(1));
+    assert_eq!(terminal.ended().await, Some(130));
     terminal.until(&format!("the batch {id} continues at the service")).await;
 }
 
@@ -169,7 +235,8 @@ async fn a_command_can_be_left_while_its_socket_gets_no_answer() {
     running.signal("INT");
     let outcome = running.outcome().await;
 
-    assert_eq!(outcome.code, Some(130), "{outcome:?}");
+    let id = newest_command(&site, &agent).await;
+    outcome.refused(130, &format!("interrupted; the command {id} may still run\n"));
     assert_eq!(way.count(), 1, "no press of Ctrl-C waits until the socket is given up");
 }
 
@@ -181,8 +248,7 @@ async fn a_command_whose_output_cannot_be_followed_may_still_run() {
 
     let outcome = Running::start(way.command(&site, &["exec", "web-1", "--", "true"])).outcome().await;
 
-    let commands = site.get(&format!("/commands/{}", agent.server_id)).await;
-    let id = commands[0]["command_id"].as_str().unwrap();
+    let id = newest_command(&site, &agent).await;
     outcome.refused(1, &format!("; the command {id} may still run"));
 }
 
@@ -211,4 +277,42 @@ async fn a_lost_answer_does_not_say_whether_a_command_was_started() {
         assert!(relay.has_lost_answer());
         outcome.refused(1, &format!("it is not known whether the {what} was started"));
     }
+}
+
+#[tokio::test]
+async fn a_lost_answer_does_not_say_whether_a_signed_command_was_started() {
+    let (scene, _agent, call) = signed().await;
+    let relay = Relay::start(scene.site.url.trim_start_matches("http://")).await;
+    relay.lose_answer("POST /api/v1/commands/approvals");
+
+    let mut command = scene.site.command(&call.iter().map(String::as_str).collect::<Vec<_>>());
+    command.env("SIGNALBOX_URL", relay.url());
+    let outcome = Running::start(command).outcome().await;
+
+    assert!(relay.has_lost_answer());
+    outcome.refused(1, "it is not known whether the command was started");
+}
+
+#[tokio::test]
+async fn a_signed_command_that_was_started_continues_where_its_batch_cannot_be_read() {
+    let (scene, _agent, call) = signed().await;
+    let way = Interceptor::start(&scene.site, "GET /api/v1/commands/batches/0", BAD_GATEWAY).await;
+
+    let command = way.command(&scene.site, &call.iter().map(String::as_str).collect::<Vec<_>>());
+    let outcome = Running::start(command).outcome().await;
+
+    let batches = scene.site.get("/commands/batches").await;
+    let id = batches[0]["id"].as_str().unwrap();
+    outcome.refused(1, &format!("; the batch {id} continues at the service"));
+}
+
+#[tokio::test]
+async fn where_no_connection_comes_about_no_batch_was_started() {
+    let site = Site::start().await;
+    let mut command = site.command(&["exec", "--tag", "production", "--", "true"]);
+    command.env("SIGNALBOX_URL", "http://127.0.0.1:1");
+
+    let outcome = Running::start(command).outcome().await;
+
+    outcome.refused(1, "; the batch was not started\n");
 }

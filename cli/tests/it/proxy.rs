@@ -127,6 +127,17 @@ async fn a_proxy_that_is_away_is_said_without_its_password() {
 }
 
 #[tokio::test]
+async fn a_service_that_is_not_trusted_has_started_no_batch() {
+    let behind = Behind::start().await;
+    let mut command = behind.site.command(&["exec", "--tag", "production", "--", "true"]);
+    command.env("SIGNALBOX_URL", format!("https://{NAME}")).env("HTTPS_PROXY", format!("http://{}", behind.proxy));
+
+    let outcome = Running::start(command).outcome().await;
+
+    outcome.refused(1, "name it with --ca-file; the batch was not started\n");
+}
+
+#[tokio::test]
 async fn a_file_without_certificates_is_wrong_usage() {
     let behind = Behind::start().await;
     let empty = behind.site.secret_file("empty.pem", "");

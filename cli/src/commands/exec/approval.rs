@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::Order;
 use super::batch::{self, Choice};
+use super::{Order, not_started};
 use crate::api::parsed;
 use crate::api::types::{Approval, Server};
 use crate::commands::Call;
@@ -39,19 +39,25 @@ async fn ask(
     let ids: Vec<Uuid> = servers.servers.iter().map(|server: &Server| server.id).collect();
     body.insert("server_ids", json!(ids));
     body.extend(signed.value.map(|value| ("signed", value)));
-    let value = call.api.post("/commands/approvals", &body).await?;
+    let asked = call.api.post("/commands/approvals", &body).await;
+    let value = asked.map_err(|failure| not_started(failure, "command"))?;
     let approval: Approval = parsed(value.clone())?;
     if let Some(id) = approval.batch_id {
         // There were enough signatures.
-        let started = call.api.get(&format!("/commands/batches/{id}"), &[]).await?;
-        let verdict = batch::verdict(&batch::follow(call, started).await?);
-        // For the service there were; the agents may know better.
-        if verdict.is_err()
-            && let Ok(now) = call.api.get(&format!("/commands/approvals/{}", approval.id), &[]).await
-            && let Ok(now) = parsed::<Approval>(now)
-            && now.status == WAITS
-        {
-            output::complain(&format!("the command {}", now.words()));
+        let started = call.api.get(&format!("/commands/batches/{id}"), &[]).await;
+        let started = started.map_err(|failure| batch::continues(failure, id))?;
+        let (results, mut interrupts) = batch::follow(call, started).await?;
+        let verdict = batch::verdict(&results);
+        if verdict.is_err() {
+            // For the service there were; the agents may know better.
+            let path = format!("/commands/approvals/{}", approval.id);
+            let now = interrupts.unless_pressed(call.api.get(&path, &[])).await;
+            let now = now.map_err(|interrupted| batch::ended(interrupted, &results))?;
+            if let Ok(now) = now.and_then(parsed::<Approval>)
+                && now.status == WAITS
+            {
+                output::complain(&format!("the command {}", now.words()));
+            }
         }
         return verdict;
     }

@@ -62,29 +62,44 @@ pub async fn run(call: &Call, choice: &Choice, order: &Order) -> Result<(), Fail
     body.extend(choice.body());
     let started = call.api.post("/commands", &body).await;
     let started = started.map_err(|failure| of_tag(not_started(failure, "batch"), &choice.tag))?;
-    let results = follow(call, started).await?;
-    if !order.signing.is_wanted()
-        && call.out.format != Format::Json
-        && let Some(advice) = advice(call, &choice.tag, &results).await
-    {
-        output::complain(&advice);
+    let (results, mut interrupts) = follow(call, started).await?;
+    if !order.signing.is_wanted() && call.out.format != Format::Json {
+        let advice = interrupts.unless_pressed(advice(call, &choice.tag, &results)).await;
+        if let Some(advice) = advice.map_err(|interrupted| ended(interrupted, &results))? {
+            output::complain(&advice);
+        }
     }
     verdict(&results)
 }
 
-/// Waits until a batch has ended, and shows it.
-pub async fn follow(call: &Call, started: Value) -> Result<Vec<BatchResult>, Failure> {
+/// Waits until a batch has ended, and shows it. Also returns what counts presses of Ctrl-C, which no longer ends the process.
+pub async fn follow(call: &Call, started: Value) -> Result<(Vec<BatchResult>, Interrupts), Failure> {
     let id = parsed::<Batch>(started.clone())?.id;
-    let continues = |failure: Failure| failure.and(&format!("the batch {id} continues at the service"));
-    let mut interrupts = Interrupts::listen().map_err(continues)?;
-    let (value, mut batch) = finish(call, started, &mut interrupts).await.map_err(continues)?;
+    let mut interrupts = Interrupts::listen().map_err(|failure| continues(failure, id))?;
+    let finished = finish(call, started, &mut interrupts).await;
+    let (value, mut batch) = finished.map_err(|failure| continues(failure, id))?;
     if call.out.format == Format::Json {
         call.out.json(&value)?;
     } else {
-        complete(call, &mut batch.results, &mut interrupts).await;
+        let completed = complete(call, &mut batch.results, &mut interrupts).await;
         show(call, &groups(&batch.results))?;
+        completed.map_err(|interrupted| ended(interrupted, &batch.results))?;
     }
-    Ok(batch.results)
+    Ok((batch.results, interrupts))
+}
+
+/// A failure while the batch runs, which needs nobody who waits.
+pub fn continues(failure: Failure, id: Uuid) -> Failure {
+    failure.and(&format!("the batch {id} continues at the service"))
+}
+
+/// Ctrl-C after the end of a batch, with what is known of it.
+pub fn ended(interrupted: Failure, results: &[BatchResult]) -> Failure {
+    let known = interrupted.and("the batch has ended");
+    match verdict(results) {
+        Ok(()) => known,
+        Err(failure) => known.and(&failure.to_string()),
+    }
 }
 
 /// A failure if it failed anywhere.
@@ -179,7 +194,7 @@ async fn read_again(call: &Call, path: &str) -> Result<Value, Failure> {
 /// The first time it cancels the batch, the second time it leaves it alone.
 fn interrupted(call: &Call, path: &str, count: u32) -> Result<(), Failure> {
     if count > 1 {
-        return Err(Failure::failed("interrupted"));
+        return Err(Failure::Interrupted("interrupted".to_owned()));
     }
     output::note("cancelling; press Ctrl-C again to leave it to the service");
     let (api, path) = (Arc::clone(&call.api), format!("{path}/cancel"));
@@ -222,26 +237,27 @@ impl Progress {
     }
 }
 
-/// Fetches what the previews lack, until Ctrl-C or until the service cannot be reached. What remains cut says so.
-async fn complete(call: &Call, results: &mut [BatchResult], interrupts: &mut Interrupts) {
+/// Fetches what the previews lack, until Ctrl-C, which it returns, or until the service cannot be reached. What remains cut says so.
+async fn complete(call: &Call, results: &mut [BatchResult], interrupts: &mut Interrupts) -> Result<(), Failure> {
     let long = results.iter_mut().filter(|result| result.preview.len() + 4 > PREVIEW_BYTES);
-    let mut has_given_up = false;
+    let (mut has_given_up, mut completed) = (false, Ok(()));
     for (index, result) in long.enumerate() {
         if index < MAX_WHOLE && !has_given_up {
             let path = format!("/commands/{}/{}", result.server_id, result.command_id);
-            tokio::select! {
-                answer = call.api.get(&path, &[]) => match answer.and_then(parsed::<Command>) {
+            match interrupts.unless_pressed(call.api.get(&path, &[])).await {
+                Ok(answer) => match answer.and_then(parsed::<Command>) {
                     Ok(command) => {
                         result.preview = command.output;
                         continue;
                     }
                     Err(failure) => has_given_up = failure.is_passing(),
                 },
-                _ = interrupts.next() => has_given_up = true,
+                Err(interrupted) => (has_given_up, completed) = (true, Err(interrupted)),
             }
         }
         result.truncated = true;
     }
+    completed
 }
 
 fn show(call: &Call, groups: &[Group]) -> Result<(), Failure> {

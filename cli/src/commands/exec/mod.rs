@@ -112,7 +112,13 @@ impl Order {
 /// Why a command or a batch was not started, as far as that is known. The answer may have got lost. So may that of the database to
 /// the service, which then says that it is busy, and runs a batch that it finds stored.
 fn not_started(failure: Failure, what: &str) -> Failure {
-    if failure.is_passing() { failure.and(&format!("it is not known whether the {what} was started")) } else { failure }
+    if matches!(failure, Failure::NotSent(_)) {
+        failure.and(&format!("the {what} was not started"))
+    } else if failure.is_passing() {
+        failure.and(&format!("it is not known whether the {what} was started"))
+    } else {
+        failure
+    }
 }
 
 /// The whole standard input, which has to be text because the API's requests are.
@@ -142,6 +148,7 @@ fn script_of(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Refusal;
 
     fn script(words: &[&str]) -> String {
         script_of(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
@@ -152,5 +159,19 @@ mod tests {
         assert_eq!(script(&["ps aux | grep x"]), "ps aux | grep x");
         assert_eq!(script(&["echo", "a  b", "$HOME", "it's", ""]), r"echo 'a  b' '$HOME' 'it'\''s' ''");
         assert_eq!(script(&["systemctl", "restart", "nginx.service"]), "systemctl restart nginx.service");
+    }
+
+    #[test]
+    fn only_what_may_have_reached_the_service_may_have_been_started() {
+        let refused = |status: u16| Failure::Refused(Refusal::of(status, b""));
+        let text = || "no".to_owned();
+
+        assert_eq!(not_started(Failure::NotSent(text()), "batch").to_string(), "no; the batch was not started");
+        for failure in [Failure::Unreachable(text()), refused(502), refused(503), refused(504)] {
+            let line = not_started(failure, "batch").to_string();
+            assert!(line.ends_with("; it is not known whether the batch was started"), "{line}");
+        }
+        let refusal = not_started(refused(422), "batch");
+        assert_eq!(refusal.to_string(), "the service answered with status 422");
     }
 }

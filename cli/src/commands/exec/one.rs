@@ -19,8 +19,6 @@ use crate::error::Failure;
 use crate::output::{self, Format};
 use crate::signing::options::Servers;
 
-/// The exit code after a second Ctrl-C, as of a program that SIGINT ended.
-const INTERRUPTED: u8 = 130;
 const TIMED_OUT: u8 = 124;
 /// How often a lost connection is opened again: about three minutes. The command continues without it.
 const MAX_ATTEMPTS: u32 = 10;
@@ -41,15 +39,23 @@ pub async fn run(call: &Call, wanted: &str, order: &Order) -> Result<(), Failure
     let mut body = order.body();
     body.extend(signed.value.clone().map(|value| ("signed", value)));
     let started = call.api.post(&format!("{path}?wait=0"), &body).await;
-    let started = started.map_err(|failure| explain(not_started(failure, "command")))?;
+    let started = started.map_err(|failure| explain(refused(failure)))?;
     let id = parsed::<Command>(started)?.command_id;
+    let may_run = |failure: Failure| failure.and(&format!("the command {id} may still run"));
+    // Once for the whole run: between two waits a signal must not be lost.
+    let mut interrupts = Interrupts::listen().map_err(may_run)?;
     let mut run = Run { call, server: &server, command_id: id, place: 0 };
-    let outcome = run.finish().await.map_err(|failure| failure.and(&format!("the command {id} may still run")))?;
+    let outcome = run.finish(&mut interrupts).await.map_err(may_run)?;
     if call.out.format == Format::Json {
-        let ended = call.api.get(&format!("{path}/{id}"), &[]).await;
-        call.out.json(&ended.map_err(|failure| failure.and(&format!("the command {id} has ended")))?)?;
+        let ended = interrupts.unless_pressed(call.api.get(&run.path(), &[])).await.flatten();
+        call.out.json(&ended.map_err(|failure| failure.and(&format!("the command {id} {}", outcome.words())))?)?;
     }
     verdict(outcome, order).map_err(explain)
+}
+
+/// A command that the service stored and could not send at once is never sent, unlike a batch: `busy` says that it does not run.
+fn refused(failure: Failure) -> Failure {
+    if failure.code() == "busy" { failure.and("the command was not started") } else { not_started(failure, "command") }
 }
 
 /// A command that runs.
@@ -66,14 +72,12 @@ impl Run<'_> {
         format!("/commands/{}/{}", self.server.id, self.command_id)
     }
 
-    async fn finish(&mut self) -> Result<Outcome, Failure> {
-        // Once for the whole run: between two waits a signal must not be lost.
-        let mut interrupts = Interrupts::listen()?;
+    async fn finish(&mut self, interrupts: &mut Interrupts) -> Result<Outcome, Failure> {
         let mut backoff = Backoff::default();
         let mut attempts = 0;
         loop {
             let before = self.place;
-            let failure = match self.follow(&mut interrupts).await {
+            let failure = match self.follow(interrupts).await {
                 Err(failure) if failure.is_passing() => failure,
                 outcome => return outcome,
             };
@@ -158,7 +162,7 @@ impl Run<'_> {
     /// The first time it cancels the command, the second time it leaves it alone.
     async fn interrupted(&self, count: u32) -> Result<(), Failure> {
         if count > 1 {
-            return Err(Failure::Remote(INTERRUPTED));
+            return Err(Failure::Interrupted("interrupted".to_owned()));
         }
         output::note("\ncancelling; press Ctrl-C again to leave it to the server");
         let (api, path) = (std::sync::Arc::clone(&self.call.api), format!("{}/cancel", self.path()));
@@ -176,6 +180,16 @@ impl Outcome {
     fn of(ended: CommandEnded) -> Self {
         let error = ended.error.map(|error| Reason { code: error.code, detail: error.detail, reason: error.reason });
         Self { status: ended.status, exit_code: ended.exit_code, error }
+    }
+
+    /// What became of the command, after its name.
+    fn words(&self) -> String {
+        let status = self.status.replace('_', " ");
+        match (&self.error, self.exit_code) {
+            (Some(reason), _) => format!("has ended ({status}: {})", reason.detail),
+            (None, Some(code)) => format!("has ended ({status}, exit code {code})"),
+            (None, None) => format!("has ended ({status})"),
+        }
     }
 }
 
@@ -200,7 +214,7 @@ fn exit_code(status: &str, code: Option<i32>) -> u8 {
     let code = match (code, status) {
         (Some(code), _) => u8::try_from(code & 0xff).unwrap_or(1),
         (None, "timed_out") => TIMED_OUT,
-        (None, "cancelled") => INTERRUPTED,
+        (None, "cancelled") => Failure::INTERRUPTED,
         (None, _) => 1,
     };
     code.max(1)
@@ -209,6 +223,27 @@ fn exit_code(status: &str, code: Option<i32>) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Refusal;
+
+    #[test]
+    fn a_busy_service_has_not_started_a_command_and_a_proxy_does_not_know() {
+        let of = |body: &[u8]| refused(Failure::Refused(Refusal::of(503, body))).to_string();
+
+        assert_eq!(of(br#"{"detail": "no", "code": "busy"}"#), "no; the command was not started");
+        assert!(of(b"").ends_with("; it is not known whether the command was started"));
+    }
+
+    #[test]
+    fn what_became_of_a_command_is_said_in_words() {
+        let words = |status: &str, exit_code, error: Option<&str>| {
+            let error = error.map(|detail| Reason { code: String::new(), detail: detail.to_owned(), reason: None });
+            Outcome { status: status.to_owned(), exit_code, error }.words()
+        };
+
+        assert_eq!(words("failed", Some(3), None), "has ended (failed, exit code 3)");
+        assert_eq!(words("timed_out", None, None), "has ended (timed out)");
+        assert_eq!(words("failed", None, Some("not allowed")), "has ended (failed: not allowed)");
+    }
 
     #[test]
     fn a_failed_command_never_ends_with_0() {
