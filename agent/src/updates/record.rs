@@ -5,7 +5,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -164,15 +164,15 @@ impl Record {
         Ok(record)
     }
 
-    /// Replaces the record.
+    /// Replaces the record. On a full disk it can still change by one byte, so that starts are counted there, too.
     pub fn write(&self, directory: &Path) -> io::Result<()> {
-        create(directory)?;
-        let new = directory.join("state.new");
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        file.write_all(&serde_json::to_vec(self)?)?;
-        file.sync_all()?;
-        fs::rename(new, directory.join(FILE))?;
-        sync(directory)
+        let text = serde_json::to_vec(self)?;
+        match replace(directory, &text) {
+            Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+                overwrite(directory, &text).map_err(|_| error)
+            }
+            replaced => replaced,
+        }
     }
 
     /// Changes the record, if `change` returns true.
@@ -198,6 +198,33 @@ impl Record {
             }
         }
     }
+}
+
+/// Puts a new file in the place of the record.
+fn replace(directory: &Path, text: &[u8]) -> io::Result<()> {
+    create(directory)?;
+    let new = directory.join("state.new");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    file.write_all(text)?;
+    file.sync_all()?;
+    fs::rename(new, directory.join(FILE))?;
+    sync(directory)
+}
+
+/// Makes the record's file say `text`, if it differs in one byte only. That needs no room, and no crash leaves half of it.
+fn overwrite(directory: &Path, text: &[u8]) -> io::Result<()> {
+    let file = OpenOptions::new().read(true).write(true).open(directory.join(FILE))?;
+    if file.metadata()?.len() != text.len() as u64 {
+        return Err(io::Error::other("it has another length"));
+    }
+    let mut before = vec![0; text.len()];
+    file.read_exact_at(&mut before, 0)?;
+    let mut differing = before.iter().zip(text).zip(0..).filter(|((old, new), _)| old != new);
+    let (Some(((_, byte), at)), None) = (differing.next(), differing.next()) else {
+        return Err(io::Error::other("it does not differ in one byte"));
+    };
+    file.write_all_at(&[*byte], at)?;
+    file.sync_all()
 }
 
 impl From<&Build> for Trial {
@@ -249,6 +276,35 @@ mod tests {
         names.sort();
         assert_eq!(names, [sha256.as_str(), FILE]);
         assert_eq!(record.failed[0].reason.len(), MAX_REASON_BYTES);
+    }
+
+    #[test]
+    fn on_a_full_disk_starts_are_counted_and_nothing_else_changes() {
+        let state = tempfile::tempdir().unwrap();
+        let directory = directory(state.path());
+        let offer = UpdateOffer { release: "e30=".to_owned(), signature: "sig".to_owned() };
+        let Trial { version, sha256 } = trial(1);
+        let started = |starts| {
+            let taken = Taken { version: version.clone(), sha256: sha256.clone(), offer: offer.clone(), starts };
+            Record { taken: Some(taken), ..Record::default() }
+        };
+        started(0).write(&directory).unwrap();
+        // Whatever is written there finds no space.
+        std::os::unix::fs::symlink("/dev/full", directory.join("state.new")).unwrap();
+
+        for starts in [1, 2, 3, 0] {
+            started(starts).write(&directory).unwrap();
+            assert_eq!(Record::read(&directory).unwrap(), started(starts));
+        }
+        let mut failed = started(0);
+        failed.fail(trial(2), "broken", Blame::Build);
+        let mut other = started(0);
+        other.taken.as_mut().unwrap().version = "2.1.1".to_owned();
+        for record in [failed, other] {
+            assert_eq!(record.write(&directory).unwrap_err().kind(), ErrorKind::StorageFull);
+        }
+
+        assert_eq!(Record::read(&directory).unwrap(), started(0));
     }
 
     #[test]

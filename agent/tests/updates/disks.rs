@@ -1,4 +1,5 @@
-//! The disk of the state directory hangs: a pipe in the place of a file blocks who opens it.
+//! The disk of the state directory hangs: a pipe in the place of a file blocks who opens it. Or it is full: a link in the place of
+//! a new file leads to a device without space.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::PathBuf;
@@ -99,4 +100,36 @@ async fn a_disk_that_hangs_during_an_attempt_delays_neither_a_stop_nor_the_agent
         assert_eq!((auth.agent.version.as_str(), failure(&auth)), (INSTALLED, None));
         hang.end_for_writer();
     }
+}
+
+/// Leaves no space for a new record. The next start of the installed program removes the link.
+fn fill(host: &Host) {
+    std::os::unix::fs::symlink("/dev/full", host.updates().join("state.new")).unwrap();
+}
+
+#[tokio::test]
+async fn a_build_that_works_runs_on_a_full_disk() {
+    let mut host = Host::start().await;
+    host.update("99.0.0", &programs::agent()).await;
+
+    // More often than a build may start that never works.
+    for start in 1..=4 {
+        fill(&host);
+        assert_eq!(host.restart().await.agent.version, "99.0.0", "start {start}");
+    }
+}
+
+#[tokio::test]
+async fn a_build_that_never_connects_is_given_up_on_a_full_disk_as_well() {
+    let mut host = Host::stopped("updates = \"signed\"\n").await;
+    host.has_taken("99.0.0", &programs::exits());
+
+    for start in 1..=3 {
+        assert_eq!(host.run_to_the_end().await.code(), Some(0), "start {start} is one of /bin/true");
+        fill(&host);
+    }
+    let auth = host.run().await;
+
+    assert_eq!(auth.agent.version, INSTALLED);
+    assert!(failure(&auth).unwrap().reason.contains("never stayed connected"));
 }
