@@ -80,6 +80,7 @@ mod servers;
 mod share;
 mod shared_alerts;
 mod silences;
+mod sqlite_pages;
 mod status_changes;
 mod target;
 mod teams;
@@ -93,7 +94,7 @@ mod withdrawals;
 use std::path::PathBuf;
 
 use connections::Connections;
-use sea_orm::{ConnectionTrait, DbErr, Statement};
+use sea_orm::DbErr;
 
 pub use accounts::{Account, AccountDeletion, AccountPatch, DeletedAccount};
 pub use alert_filter::AlertFilter;
@@ -177,18 +178,6 @@ pub use thresholds::{Reach, ThresholdFilter, ThresholdTerms};
 pub use users::{Admission, NewUser, Registration, UserPatch};
 pub use views::{NewView, OwnedView, SharedWith, ViewKind, ViewPatch, ViewReader};
 pub use visibility::{Shares, Visibility};
-
-/// Free pages that stay in the file of a small SQLite database: 8 MB.
-const KEPT_PAGES: i64 = 2_048;
-
-/// Pages that one transaction returns to the system: 8 MB.
-const SHRUNK_AT_ONCE: i64 = 2_048;
-
-/// Frees the memory that a connection holds and does not use.
-const FORGET_PAGES: &str = "PRAGMA shrink_memory";
-
-/// SQLite's number for the mode in which free pages can be returned.
-const INCREMENTAL: i64 = 2;
 
 /// The database; cheap to clone.
 #[derive(Clone)]
@@ -346,46 +335,6 @@ impl Store {
     /// Whether the database answers.
     pub async fn ping(&self) -> Result<(), StoreError> {
         Ok(self.read.ping().await?)
-    }
-
-    /// Returns free pages of a SQLite file to the system, some at a time, when there are many. Some stay, because the file
-    /// needs them again within an hour.
-    pub async fn shrink(&self) -> Result<(), StoreError> {
-        let backend = self.write.get_database_backend();
-        if backend != sea_orm::DatabaseBackend::Sqlite {
-            return Ok(());
-        }
-        let number = |pragma: &'static str| async move {
-            let row = self.write.query_one_raw(Statement::from_string(backend, format!("PRAGMA {pragma}"))).await?;
-            row.map_or(Ok(0), |row| row.try_get_by_index::<i64>(0))
-        };
-        loop {
-            let (free, all) = (number("freelist_count").await?, number("page_count").await?);
-            let kept = KEPT_PAGES.max(all / 16);
-            // A database that was created without this mode cannot return anything.
-            if free <= kept || number("auto_vacuum").await? != INCREMENTAL {
-                return Ok(());
-            }
-            let some = (free - kept).min(SHRUNK_AT_ONCE);
-            self.write.execute_unprepared(&format!("PRAGMA incremental_vacuum({some})")).await?;
-            if number("freelist_count").await? >= free {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Frees the pages that SQLite's connections keep in memory. A reader that needs one finds it in the system's cache. It
-    /// frees one connection at a time, so that readers do not wait for it.
-    pub async fn forget_pages(&self) -> Result<(), StoreError> {
-        if self.write.get_database_backend() != sea_orm::DatabaseBackend::Sqlite {
-            return Ok(());
-        }
-        self.write.execute_unprepared(FORGET_PAGES).await?;
-        // The pool hands out the connection that has been idle for longest, so idle ones come once each.
-        for _ in 0..connect::SQLITE_READERS {
-            self.read.execute_unprepared(FORGET_PAGES).await?;
-        }
-        Ok(())
     }
 
     /// Waits for running statements and closes the connections.
