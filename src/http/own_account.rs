@@ -37,13 +37,16 @@ pub async fn delete_me(
     let deleted = run_detached(async move {
         let deleted = state.accounts.delete_own(&caller, password, actor).await;
         let batches = match &deleted {
-            Ok(DeletedAccount { batches }) => Some(batches.clone()),
+            Ok(DeletedAccount { batches, .. }) => Some(batches.clone()),
             // The account may be deleted although the answer was lost.
             Err(AccountError::Store(StoreError::Database(_))) => Some(Vec::new()),
             Err(_) => None,
         };
         if let Some(batches) = batches {
             effects::commit(&state, Change::AccountDeleted { user_id, servers_to: None, batches }).await;
+        }
+        if let Ok(DeletedAccount { is_gone: false, .. }) = &deleted {
+            state.store.finish_deletion(user_id).await?;
         }
         Ok(deleted)
     });

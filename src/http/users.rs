@@ -152,7 +152,7 @@ pub async fn remove(ask: Checked<Recent<Administrator<IdPath>>, DeletionQuery>) 
         let deletion = AccountDeletion { user_id, servers_to, verified_hash: None, now: state.clock.now() };
         let deleted = state.store.delete_account(deletion, actor).await;
         let batches = match &deleted {
-            Ok(Some(DeletedAccount { batches })) => Some(batches.clone()),
+            Ok(Some(DeletedAccount { batches, .. })) => Some(batches.clone()),
             // The account may be deleted although the answer was lost. After other errors it is not, and its agents stay connected.
             Err(StoreError::Database(_)) => Some(Vec::new()),
             Ok(None) | Err(_) => None,
@@ -160,7 +160,10 @@ pub async fn remove(ask: Checked<Recent<Administrator<IdPath>>, DeletionQuery>) 
         if let Some(batches) = batches {
             effects::commit(&state, Change::AccountDeleted { user_id, servers_to, batches }).await;
         }
-        deleted?.ok_or_else(not_found)?;
+        let DeletedAccount { is_gone, .. } = deleted?.ok_or_else(not_found)?;
+        if !is_gone {
+            state.store.finish_deletion(user_id).await?;
+        }
         Ok(Done("Account deleted"))
     })
     .await

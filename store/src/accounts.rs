@@ -5,7 +5,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use entity::{Millis, claim, command_batch, grant, invitation, login, passkey, server, totp, user};
+use entity::{
+    Millis, approval, claim, command_batch, grant, invitation, login, notification_channel, passkey, schedule, server,
+    team_member, totp, user,
+};
 use sea_orm::sea_query::{Expr, ExprTrait, Func, LikeExpr};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
@@ -19,7 +22,7 @@ use super::enrolments::end_enrolments;
 use super::grants::entries_of_ended;
 use super::program_tokens::end_tokens;
 use super::server_filter::escape_like;
-use super::transfer::move_servers;
+use super::transfer::{delete_user, move_servers, owns_servers};
 use super::users::ADMINISTRATOR;
 use super::{Page, PageRequest, Store, StoreError, User};
 use crate::audit::{Actor, Entry, action};
@@ -66,6 +69,9 @@ pub struct AccountDeletion<'a> {
 pub struct DeletedAccount {
     /// Batches that had not ended.
     pub batches: Vec<Uuid>,
+    /// Whether the account is gone. If not, its history is too long for one transaction: it is disabled, and
+    /// [`Store::finish_deletion`] deletes it.
+    pub is_gone: bool,
 }
 
 impl Store {
@@ -166,9 +172,7 @@ impl Store {
                 .exec(&transaction)
                 .await?;
             if new.disabled_at.is_some() {
-                login::Entity::delete_many().filter(login::Column::UserId.eq(id)).exec(&transaction).await?;
-                end_tokens(&transaction, id).await?;
-                end_enrolments(&transaction, id).await?;
+                end_sign_ins(&transaction, id).await?;
             }
             for action in actions(&old, &new) {
                 let entry = Entry::new(action, id, actor.clone()).target(id);
@@ -181,8 +185,8 @@ impl Store {
     }
 
     /// Deletes an account with everything that belongs to the account itself: logins, thresholds for tags and for all servers,
-    /// silences, channels, views and batches. Its servers go to another account. None when there is no such user, or the
-    /// password has changed.
+    /// silences, channels, views and batches. Its servers go to another account. One with a long history stays for now, but can do
+    /// nothing ([`DeletedAccount::is_gone`]). None when there is no such user, or the password has changed.
     ///
     /// # Errors
     ///
@@ -220,8 +224,10 @@ impl Store {
                 None if owns_servers(&transaction, user_id).await? => return Err(StoreError::OwnsServers),
                 None => Vec::new(),
             };
-            // Foreign keys delete the rest.
-            user::Entity::delete_by_id(user_id).exec(&transaction).await?;
+            let is_gone = delete_user(&transaction, user_id).await?;
+            if !is_gone {
+                retire(&transaction, user_id, servers_to, now).await?;
+            }
             let detail = json!({
                 "username": gone.username, "email": gone.email, "servers": moved.len(), "servers_to": servers_to,
                 "batches": batches,
@@ -238,7 +244,7 @@ impl Store {
             let entry = Entry::new(action::USER_DELETE, user_id, actor.clone()).target(user_id);
             record_in(&transaction, entry.detail(detail)).await?;
             transaction.commit().await?;
-            Ok(Some(DeletedAccount { batches }))
+            Ok(Some(DeletedAccount { batches, is_gone }))
         })
         .await
     }
@@ -253,6 +259,36 @@ fn ends_with(user_id: Uuid, servers_to: Option<Uuid>) -> Condition {
         .add_option(servers_to.map(|recipient| Column::SubjectUserId.eq(recipient)));
     let given = Condition::all().add(Column::OwnerId.eq(user_id)).add(given);
     Condition::any().add(Column::SubjectUserId.eq(user_id)).add(given)
+}
+
+/// Ends what an account could still do, or would do by itself, while the rest of its history is worked off.
+async fn retire(
+    transaction: &impl ConnectionTrait,
+    user_id: Uuid,
+    servers_to: Option<Uuid>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let now = Millis::from(now);
+    user::Entity::update_many()
+        .col_expr(user::Column::DisabledAt, now.into())
+        .col_expr(user::Column::UpdatedAt, now.into())
+        .filter(user::Column::Id.eq(user_id))
+        .filter(user::Column::DisabledAt.is_null())
+        .exec(transaction)
+        .await?;
+    end_sign_ins(transaction, user_id).await?;
+    end_invitations(transaction, user_id).await?;
+    grant::Entity::delete_many().filter(ends_with(user_id, servers_to)).exec(transaction).await?;
+    team_member::Entity::delete_many().filter(team_member::Column::UserId.eq(user_id)).exec(transaction).await?;
+    schedule::Entity::delete_many().filter(schedule::Column::OwnerId.eq(user_id)).exec(transaction).await?;
+    approval::Entity::delete_many().filter(approval::Column::UserId.eq(user_id)).exec(transaction).await?;
+    // Deleting them would delete all their notifications at once.
+    notification_channel::Entity::update_many()
+        .col_expr(notification_channel::Column::IsEnabled, Expr::value(false))
+        .filter(notification_channel::Column::OwnerId.eq(user_id))
+        .exec(transaction)
+        .await?;
+    Ok(())
 }
 
 /// Names and addresses are compared in lower case.
@@ -320,6 +356,13 @@ async fn expect_another_administrator(transaction: &impl ConnectionTrait, than: 
     if others.count(transaction).await? > 0 { Ok(()) } else { Err(StoreError::LastAdministrator) }
 }
 
+/// Ends the sessions of a user, and what programs and machines sign in with.
+async fn end_sign_ins(transaction: &impl ConnectionTrait, user_id: Uuid) -> Result<(), StoreError> {
+    login::Entity::delete_many().filter(login::Column::UserId.eq(user_id)).exec(transaction).await?;
+    end_tokens(transaction, user_id).await?;
+    end_enrolments(transaction, user_id).await
+}
+
 /// Invitations of an administrator who is none any more could let anybody in.
 async fn end_invitations(transaction: &impl ConnectionTrait, owner_id: Uuid) -> Result<(), StoreError> {
     invitation::Entity::delete_many().filter(invitation::Column::OwnerId.eq(owner_id)).exec(transaction).await?;
@@ -336,32 +379,20 @@ async fn lock_users(
     Ok(users.into_iter().map(|user| (user.id, user)).collect())
 }
 
-async fn owns_servers(transaction: &impl ConnectionTrait, owner_id: Uuid) -> Result<bool, StoreError> {
-    let owned = server::Entity::find().filter(server::Column::OwnerId.eq(owner_id)).select_only();
-    Ok(owned.column(server::Column::Id).into_tuple::<Uuid>().one(transaction).await?.is_some())
-}
-
-/// Ends the batches of an account: what waits in them never runs, and what has run is no part of a batch any more. Returns those
-/// that had not ended.
+/// Ends the batches of an account: what waits in them never runs. Returns those that had not ended.
 async fn end_batches(transaction: &impl ConnectionTrait, owner_id: Uuid) -> Result<Vec<Uuid>, StoreError> {
     use entity::command;
     let batches = || command_batch::Entity::find().select_only().column(command_batch::Column::Id);
     let own = || batches().filter(command_batch::Column::OwnerId.eq(owner_id));
     let unfinished = own().filter(command_batch::Column::FinishedAt.is_null());
     let unfinished: Vec<Uuid> = unfinished.into_tuple().all(transaction).await?;
-    let of_these =
-        |batches: sea_orm::Select<_>| command::Column::BatchId.in_subquery(sea_orm::QueryTrait::into_query(batches));
+    let in_these = command::Column::BatchId.in_subquery(sea_orm::QueryTrait::into_query(own()));
     command::Entity::update_many()
         .col_expr(command::Column::Status, Expr::value("cancelled"))
         .col_expr(command::Column::Stdin, Expr::value(None::<String>))
         .col_expr(command::Column::FinishedAt, Millis::from(Timestamp::now()).into())
-        .filter(of_these(own()))
+        .filter(in_these)
         .filter(command::Column::Status.eq("queued"))
-        .exec(transaction)
-        .await?;
-    command::Entity::update_many()
-        .col_expr(command::Column::BatchId, Expr::value(None::<Uuid>))
-        .filter(of_these(own()))
         .exec(transaction)
         .await?;
     Ok(unfinished)

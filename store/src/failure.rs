@@ -99,6 +99,7 @@ impl StoreError {
             | Self::NotAdministrator
             | Self::LastAdministrator
             | Self::OwnsServers
+            | Self::EnabledAgain
             | Self::NoRecipient
             | Self::NoAccount
             | Self::QuotaExceeded { .. }

@@ -265,6 +265,9 @@ pub enum StoreError {
     OwnsServers,
     /// The account that should get the servers does not exist.
     #[error("the account for the servers does not exist")]
+    /// Somebody has enabled the account while its history moved.
+    #[error("the account was enabled again")]
+    EnabledAgain,
     NoRecipient,
     /// The account of the caller was deleted a moment ago.
     #[error("the account does not exist any more")]

@@ -1,13 +1,15 @@
 //! The servers of a deleted account continue at another one: agents, alerts, thresholds, commands and history.
 
 use serde_json::{Value, json};
-use signalbox::store::{Alert, AlertAudience, AlertChange};
+use signalbox::audit::Actor;
+use signalbox::store::{AccountDeletion, Alert, AlertAudience, AlertChange, StoreError};
+use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use crate::support::agent::{FakeAgent, sample_at};
 use crate::support::alerts::{Alarms, Threshold};
 use crate::support::rows::alert;
-use crate::support::{Account, TestService, eventually, in_time, text_of};
+use crate::support::{Account, PASSWORD, TestService, eventually, in_time, text_of};
 
 struct Scene {
     service: TestService,
@@ -34,13 +36,28 @@ impl Scene {
         let path = format!("/users/{}?servers_to={}", self.bob.id, self.admin.id);
         self.service.client.delete(path).bearer(&self.admin.token).expect(200).await;
     }
+
+    /// The length of the administrator's list of alerts for a query.
+    async fn alerts(&self, query: &str) -> String {
+        let path = format!("/alerts?limit=2{query}");
+        let page = self.service.client.get(path).bearer(&self.admin.token).expect_answer(200).await;
+        assert_eq!(page.json().as_array().unwrap().len(), 2, "{query}");
+        page.header("X-Total-Count").to_owned()
+    }
 }
+
+fn opened(alert: &Alert) -> AlertChange {
+    AlertChange::Opened { alert: Box::new(alert.clone()), audience: AlertAudience::default() }
+}
+
+/// With times the total comes from other counters.
+const QUERIES: [&str; 2] = ["", "&since=2020-01-01T00:00:00Z"];
 
 #[actix_web::test]
 async fn a_connected_agent_comes_back_as_the_new_owners() {
     let scene = Scene::start().await;
     let mut agent = FakeAgent::online(scene.service.address, &scene.key).await;
-    agent.store(1, vec![sample_at(signalbox_protocol::Timestamp::now())]).await;
+    agent.store(1, vec![sample_at(Timestamp::now())]).await;
     let mut fleet = crate::support::dashboard::Dashboard::open(
         scene.service.address,
         "/api/v1/ws/fleet",
@@ -56,7 +73,7 @@ async fn a_connected_agent_comes_back_as_the_new_owners() {
     in_time("the agent is asked to connect again", agent.expect_close(1012)).await;
     fleet.until("servers").await;
     let mut agent = FakeAgent::online(scene.service.address, &scene.key).await;
-    agent.store(2, vec![sample_at(signalbox_protocol::Timestamp::now())]).await;
+    agent.store(2, vec![sample_at(Timestamp::now())]).await;
     let admin = scene.of(&scene.admin);
     let server = admin.read(&format!("/servers/{}", scene.server_id)).await;
     assert_eq!((&server["name"], &server["status"]), (&json!("web-1"), &json!("online")));
@@ -101,28 +118,70 @@ async fn thresholds_of_servers_and_their_alerts_move_and_those_for_tags_end() {
 #[actix_web::test]
 async fn lists_and_counts_of_alerts_are_those_of_the_new_owner() {
     let scene = Scene::start().await;
-    let opened: Vec<Alert> = (0..7).map(|_| alert(scene.bob.id, scene.server_id, Uuid::now_v7())).collect();
-    let change =
-        |alert: &Alert| AlertChange::Opened { alert: Box::new(alert.clone()), audience: AlertAudience::default() };
-    let changes: Vec<AlertChange> = opened.iter().map(change).collect();
+    let opened_at_once: Vec<Alert> = (0..7).map(|_| alert(scene.bob.id, scene.server_id, Uuid::now_v7())).collect();
+    let changes: Vec<AlertChange> = opened_at_once.iter().map(opened).collect();
     scene.service.state.store.change_alerts(&changes).await.unwrap();
 
     scene.delete_bob().await;
 
-    let list = |query: &str| {
-        let path = format!("/alerts?{query}");
-        scene.service.client.get(path).bearer(&scene.admin.token).expect_answer(200)
-    };
-    // With times the total comes from other counters.
-    for query in ["limit=2", "limit=2&since=2020-01-01T00:00:00Z"] {
-        let page = list(query).await;
-        assert_eq!((page.header("X-Total-Count"), page.json().as_array().unwrap().len()), ("7", 2), "{query}");
+    for query in QUERIES {
+        assert_eq!(scene.alerts(query).await, "7", "{query}");
     }
     // An evaluator that still had the old owner writes for the new one.
     let late = alert(scene.bob.id, scene.server_id, Uuid::now_v7());
-    let written = scene.service.state.store.change_alerts(&[change(&late)]).await.unwrap();
+    let written = scene.service.state.store.change_alerts(&[opened(&late)]).await.unwrap();
     assert_eq!(written[0].as_ref().map(|alert| alert.owner_id), Some(scene.admin.id));
-    assert_eq!(list("limit=1").await.header("X-Total-Count"), "8");
+    assert_eq!(scene.alerts("").await, "8");
+}
+
+#[actix_web::test]
+async fn the_deletion_of_an_account_with_many_alerts_can_be_interrupted_and_asked_for_again() {
+    let scene = Scene::start().await;
+    let store = &scene.service.state.store;
+    let new_alert = || alert(scene.bob.id, scene.server_id, Uuid::now_v7());
+    store.change_alerts(&[opened(&new_alert())]).await.unwrap();
+    // More than two transactions move.
+    for _ in 0..11 {
+        let past: Vec<Alert> = (0..100).map(|_| new_alert()).collect();
+        let at = Timestamp::now();
+        let ended = |alert: &Alert| AlertChange::Resolved { id: alert.id, by: "recovery", sample_at: at, at };
+        let changes: Vec<AlertChange> = past.iter().flat_map(|alert| [opened(alert), ended(alert)]).collect();
+        store.change_alerts(&changes).await.unwrap();
+    }
+    let (user_id, servers_to) = (scene.bob.id, Some(scene.admin.id));
+    let deletion = AccountDeletion { user_id, servers_to, verified_hash: None, now: Timestamp::now() };
+
+    // A service that ends now has done no more than this.
+    let deleted = store.delete_account(deletion, Actor::command_line()).await.unwrap().unwrap();
+
+    assert!(!deleted.is_gone);
+    let admin = scene.of(&scene.admin);
+    let bob = admin.read("/users?q=bob").await[0].clone();
+    assert_eq!((&bob["disabled"], &bob["servers"], &bob["sessions"]), (&json!(true), &json!(0), &json!(0)));
+    let form = [("username", "bob"), ("password", PASSWORD)];
+    scene.service.client.post("/auth/login").form(&form).expect_error(401, "invalid_credentials").await;
+    admin.read(&format!("/servers/{}", scene.server_id)).await;
+    assert_eq!(admin.list("status=active").await.len(), 1);
+
+    scene.delete_bob().await;
+
+    assert_eq!(admin.read("/users?q=bob").await, json!([]));
+    for query in QUERIES {
+        assert_eq!(scene.alerts(query).await, "1101", "{query}");
+    }
+}
+
+#[actix_web::test]
+async fn a_deletion_does_not_continue_while_the_account_has_a_server_or_is_enabled() {
+    let scene = Scene::start().await;
+
+    let with_server = scene.service.state.store.finish_deletion(scene.bob.id).await;
+    let enabled = scene.service.state.store.finish_deletion(scene.admin.id).await;
+
+    assert!(matches!(with_server, Err(StoreError::OwnsServers)), "{with_server:?}");
+    assert!(matches!(enabled, Err(StoreError::EnabledAgain)), "{enabled:?}");
+    scene.of(&scene.admin).read("/users").await;
+    scene.of(&scene.bob).read(&format!("/servers/{}", scene.server_id)).await;
 }
 
 #[actix_web::test]

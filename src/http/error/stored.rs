@@ -35,6 +35,10 @@ impl From<StoreError> for ApiError {
             StoreError::NotAdministrator => Self::code(ErrorCode::Forbidden),
             StoreError::LastAdministrator => Self::code(ErrorCode::LastAdmin),
             StoreError::OwnsServers => Self::code(ErrorCode::OwnsServers),
+            StoreError::EnabledAgain => {
+                let detail = "The account was enabled again, and stays: delete it again";
+                Self::Refused { code: ErrorCode::BadRequest, detail: detail.into() }
+            }
             StoreError::NoRecipient => Self::not_found("There is no account for the servers"),
             StoreError::NoAccount => Self::code(ErrorCode::TokenRevoked),
             StoreError::QuotaExceeded { quota, limit } => {
