@@ -11,7 +11,7 @@ use crate::auth::logins::Logins;
 use crate::feeds::{Closing, Feeds, Topic};
 use crate::periodic::ticks;
 use crate::registry::{HeldSession, RegistryHandle, SessionEnd};
-use crate::store::{SessionRow, Store, StoreError};
+use crate::store::{SessionRow, Store, StoreError, has_replaced};
 
 /// How often to compare everything.
 const RECONCILE_EVERY: Duration = Duration::from_secs(5);
@@ -98,9 +98,10 @@ impl Reconciler {
     async fn compare(&self, held: HeldSession, row: SessionRow) {
         let why = match row.session_id {
             Some(session_id) if session_id == held.session_id => return,
-            Some(_) => SessionEnd::Replaced,
-            // The other instances took this one for dead. The agent may reconnect at once.
-            None => SessionEnd::Restarting,
+            Some(session_id) if has_replaced(session_id, held.session_id) => SessionEnd::Replaced,
+            // The other instances took this one for dead, or the database has forgotten the session. The agent may reconnect
+            // at once.
+            Some(_) | None => SessionEnd::Restarting,
         };
         tracing::warn!(server.id = %held.server_id, session.id = %held.session_id, ?why, "a session has lost its server");
         self.registry.end_session(held, why).await;

@@ -258,6 +258,12 @@ fn takes_before(session_id: Uuid) -> Uuid {
     Uuid::from_u128((at_ms + u128::from(SESSIONS_APART_MS)) << 80)
 }
 
+/// Whether the session that holds a server has replaced this one. If it is clearly older it was there before, and the database has
+/// forgotten this one, as after a failover that lost the last commits.
+pub fn has_replaced(holder: Uuid, session_id: Uuid) -> bool {
+    session_id < takes_before(holder)
+}
+
 /// Returns the sessions that did not get their server.
 async fn write_all_connected(
     connection: &impl ConnectionTrait,

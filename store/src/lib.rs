@@ -112,7 +112,9 @@ pub use claims::{Attempt, Claim, Due};
 pub use clock::SavedClock;
 pub use command_storage::Trimmed;
 pub use commands::{CommandChange, CommandEnd, CommandWrite};
-pub use commit::{Claim as SessionClaim, Commit, Committed, Connected, Departure, Disconnected, Redescribed};
+pub use commit::{
+    Claim as SessionClaim, Commit, Committed, Connected, Departure, Disconnected, Redescribed, has_replaced,
+};
 pub use connect::{DatabaseSettings, POSTGRES_CONNECTIONS, Pooler};
 pub use enrolling::{Enrolled, Enrolling, Newcomer};
 pub use enrolments::{Enrolment, EnrolmentGrant, EnrolmentTerms, KnownEnrolment, NewEnrolment};
@@ -263,11 +265,11 @@ pub enum StoreError {
     /// The account to delete has servers.
     #[error("the account has servers")]
     OwnsServers,
-    /// The account that should get the servers does not exist.
-    #[error("the account for the servers does not exist")]
     /// Somebody has enabled the account while its history moved.
     #[error("the account was enabled again")]
     EnabledAgain,
+    /// The account that should get the servers does not exist.
+    #[error("the account for the servers does not exist")]
     NoRecipient,
     /// The account of the caller was deleted a moment ago.
     #[error("the account does not exist any more")]

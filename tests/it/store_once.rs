@@ -309,3 +309,17 @@ async fn a_session_that_lost_its_server_writes_no_samples() {
     let kept = scene.one.samples(scene.server_id, (0, 10), 10).await.unwrap();
     assert_eq!(kept.iter().map(|sample| sample.at).collect::<Vec<_>>(), [1]);
 }
+
+/// As after a failover that lost the last commits: the session that the database names was there before.
+#[actix_web::test]
+async fn a_session_that_the_database_has_forgotten_was_not_replaced() {
+    let Some(scene) = Scene::set().await else { return };
+    let earlier = scene.connect(&scene.one, 1).await;
+    // Ten seconds later: the id of a session begins with milliseconds.
+    let forgotten = Uuid::from_u128(earlier.as_u128() + (10_000 << 80));
+
+    let left_out = scene.sample(&scene.other, forgotten, 1).await;
+
+    let expected = LeftOut { server_id: scene.server_id, session_id: forgotten, why: Why::Released };
+    assert_eq!(left_out, [expected]);
+}

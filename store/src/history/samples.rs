@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::journal::ADOPT_ROWS;
 use super::partitions::{Parted, Partition, this_hour};
 use super::{Hours, PieceInfo};
-use crate::{Share, Store, StoreError};
+use crate::{Share, Store, StoreError, has_replaced};
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -25,18 +25,18 @@ const TAKE_OVER_LOCK: i64 = 0x5349_474e_5441;
 const LINGERS_HOURS: i64 = 3;
 
 /// One row per sample, in the order of the key, so that two instances that write the same wait for each other and never
-/// deadlock. The first of two with one key counts. Returns the sessions whose samples were omitted, and whether the server
-/// exists.
+/// deadlock. The first of two with one key counts. Returns the sessions whose samples were omitted, whether the server
+/// exists, and which session holds it.
 const INSERT: &str = "\
     WITH new AS (SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bytea[]) \
         WITH ORDINALITY AS new (server_id, session_id, hour, at, data, place)), \
     looked AS (SELECT come.server_id, come.session_id, id IS NOT NULL AS is_there, \
-        servers.session_id IS NULL AS is_free, id IS NOT NULL AND (come.session_id = $6 OR servers.session_id IS NOT DISTINCT FROM come.session_id) AS is_held \
+        servers.session_id AS holder, id IS NOT NULL AND (come.session_id = $6 OR servers.session_id IS NOT DISTINCT FROM come.session_id) AS is_held \
         FROM (SELECT DISTINCT server_id, session_id FROM new) AS come LEFT JOIN servers ON id = come.server_id), \
     written AS (INSERT INTO history_samples (server_id, hour, at, data) \
         SELECT server_id, hour, at, data FROM new JOIN looked USING (server_id, session_id) WHERE is_held \
         ORDER BY server_id, hour, at, place ON CONFLICT DO NOTHING) \
-    SELECT server_id, session_id, is_there, is_free FROM looked WHERE NOT is_held";
+    SELECT server_id, session_id, is_there, holder FROM looked WHERE NOT is_held";
 
 /// Each server is searched in the index, and none of its samples is counted.
 const DUE: &str = "\
@@ -102,7 +102,8 @@ pub enum Why {
     Gone,
     /// Another session holds the server.
     Replaced,
-    /// No session holds the server: other instances took this one for dead.
+    /// No session holds the server, because other instances took this one for dead. Or an earlier one does, because the database
+    /// has forgotten this one, as after a failover.
     Released,
 }
 
@@ -125,12 +126,14 @@ pub(crate) async fn insert(
     let statement = Statement::from_sql_and_values(DatabaseBackend::Postgres, INSERT, values);
     let rows = connection.query_all_raw(statement).await?;
     let left_out = rows.iter().map(|row| {
-        let why = match (row.try_get("", "is_there")?, row.try_get("", "is_free")?) {
+        let session_id: Uuid = row.try_get("", "session_id")?;
+        let holder: Option<Uuid> = row.try_get("", "holder")?;
+        let why = match (row.try_get("", "is_there")?, holder) {
             (false, _) => Why::Gone,
-            (true, true) => Why::Released,
-            (true, false) => Why::Replaced,
+            (true, Some(holder)) if has_replaced(holder, session_id) => Why::Replaced,
+            (true, _) => Why::Released,
         };
-        Ok(LeftOut { server_id: row.try_get("", "server_id")?, session_id: row.try_get("", "session_id")?, why })
+        Ok(LeftOut { server_id: row.try_get("", "server_id")?, session_id, why })
     });
     Ok(left_out.collect::<Result<_, DbErr>>()?)
 }

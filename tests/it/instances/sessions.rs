@@ -43,6 +43,24 @@ async fn the_newest_connection_wins_whatever_the_instances_clocks_say() {
     assert_eq!(scene.moments(A, scene.server_id()).await.len(), 6);
 }
 
+/// An agent that was replaced would stay away for an hour.
+#[actix_web::test]
+async fn an_agent_whose_session_a_failover_forgot_may_come_back_at_once() {
+    let scene = Scene::start().await;
+    let mut agent = scene.agent(B).await;
+
+    // As if the new primary only had a session from before.
+    let lose = format!(
+        "UPDATE servers SET session_id = '01890000-0000-7000-8000-000000000000' WHERE id = '{}'",
+        scene.server_id()
+    );
+    scene.cluster.storage.execute(&[&lose]).await;
+
+    agent.expect_close(1012).await;
+    let mut again = scene.agent(C).await;
+    again.store(1, vec![sample_aged(1)]).await;
+}
+
 #[actix_web::test]
 async fn the_server_stays_online_while_its_agent_moves() {
     let scene = Scene::start().await;
