@@ -106,6 +106,11 @@ impl RemoteJobs {
         followed
     }
 
+    /// Returns whether the database says that an instance has the agent of a server. If that is not known, it returns true.
+    async fn is_held(&self, server_id: Uuid) -> bool {
+        !self.store.held_among(&[server_id]).await.is_ok_and(|held| held.is_empty())
+    }
+
     /// Returns the row of a command; retries while that `is_awaited` and the database is unavailable.
     async fn row(&self, server_id: Uuid, id: Uuid, is_awaited: IsAwaited<'_>) -> Result<Option<Command>, StoreError> {
         loop {
@@ -133,15 +138,12 @@ impl UnheldJobs for RemoteJobs {
 
     fn expect_room(&self, server_id: Uuid) -> BoxFuture<'_, Result<(), CallError>> {
         Box::pin(async move {
-            match self.homes.has_room(server_id).await {
+            match self.homes.has_room(server_id, self.is_held(server_id)).await {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(CallError::Busy),
                 Err(BusError::NoResponder) => Err(CallError::Offline),
-                Err(_) => {
-                    let held = self.store.held_among(&[server_id]).await;
-                    let is_offline = held.is_ok_and(|held| held.is_empty());
-                    Err(if is_offline { CallError::Offline } else { CallError::Unreachable })
-                }
+                Err(_) if self.is_held(server_id).await => Err(CallError::Unreachable),
+                Err(_) => Err(CallError::Offline),
             }
         })
     }
@@ -151,7 +153,8 @@ impl UnheldJobs for RemoteJobs {
         Box::pin(async move {
             job.change(Standing::set_remote);
             let start = Start { reader: self.homes.reader(), row: (&job.row).into(), stdin };
-            let error = match self.homes.start(job.row.server_id, start).await {
+            let server_id = job.row.server_id;
+            let error = match self.homes.start(server_id, start, self.is_held(server_id)).await {
                 Ok(Ok(())) => {
                     self.local.left(job).await;
                     return Ok(());

@@ -16,10 +16,12 @@ use super::running::RunningJobs;
 use super::writer::JobWriter;
 use super::{JobStatus, ended_as};
 use crate::clock::Clock;
+use crate::cluster::remote::PROMPT;
 use crate::store::{Store, StoreError};
 
-/// A command that is on its way from another instance arrives within this time, or never.
-const COMES_WITHIN: Duration = Duration::from_secs(2);
+/// A command that is on its way from another instance arrives within this time, or never: that instance may reconnect to the bus
+/// before.
+const COMES_WITHIN: Duration = PROMPT.saturating_add(Duration::from_secs(2));
 
 /// Handles the reports of agents; cheap to clone.
 #[derive(Clone)]

@@ -31,7 +31,7 @@ const MAX_ATTENDED: usize = 4_096;
 const HELD_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long a home may take for an answer that does not involve its agent.
-const PROMPT: Duration = Duration::from_secs(5);
+pub const PROMPT: Duration = Duration::from_secs(5);
 
 /// How long the reader of a stream may take for one message of it.
 pub const TAKEN_WITHIN: Duration = Duration::from_secs(10);
