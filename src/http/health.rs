@@ -22,7 +22,7 @@ pub async fn ready(state: web::Data<State>) -> HttpResponse {
     if state.limits.disk.is_full() {
         return not_ready("disk", "The disk is nearly full: no samples are stored");
     }
-    // A database can answer but refuse writes, for example if it is read-only.
+    // A database can answer but refuse writes, for example if it is read-only or its disk is full.
     if state.metrics.recorder.is_failing() {
         return not_ready("database", "The database refuses writes");
     }

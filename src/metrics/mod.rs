@@ -11,6 +11,7 @@ pub mod fuzzing;
 mod gathering;
 pub mod heat;
 mod names;
+mod outage;
 pub mod query;
 pub mod recent;
 pub mod recorder;

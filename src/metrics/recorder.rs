@@ -20,6 +20,7 @@ use uuid::Uuid;
 use super::archive::{RetentionPolicy, hour_of};
 use super::gathering::{Gathered, Gathering, Waiting};
 pub use super::gathering::{NewSample, Recorded, SessionCheck};
+use super::outage::Outage;
 use super::tail::{MOVE_FROM_BYTES, Tail};
 use crate::disk::DiskGuard;
 use crate::store::history::FreshSample;
@@ -45,7 +46,8 @@ pub fn weight(samples: &[NewSample]) -> usize {
 }
 
 /// How long sockets of agents are blocked while the database does not accept writes, as it may be a short outage. After
-/// that they are read again, so that servers can still be watched and used, and agents send their samples again later.
+/// that they are read again, so that servers can still be watched and used, and agents send their samples again later. A full
+/// disk is no short outage.
 const HOLD_UP: Duration = Duration::from_secs(5);
 
 /// The most commits of enough samples within an interval: three round trips to the database's thread and the sync cost as
@@ -80,8 +82,7 @@ struct Shared {
     gathering: Mutex<Gathering>,
     /// Bytes of samples that are gathered or being written.
     bytes_waiting: AtomicUsize,
-    /// Since when writing has failed; `None` if the last attempt succeeded.
-    failing_since: Mutex<Option<Instant>>,
+    outage: Mutex<Outage>,
 }
 
 /// The recorder refused the work: too much is waiting, or it has stopped.
@@ -117,9 +118,9 @@ impl RecorderHandle {
         self.disk.is_full() || self.is_failing()
     }
 
-    /// Returns whether writing has failed for at least [`HOLD_UP`].
+    /// Returns whether writing has failed for at least [`HOLD_UP`], or because the disk is full.
     pub fn is_failing(&self) -> bool {
-        self.shared.has_failed_for(HOLD_UP)
+        self.shared.outage.lock().lasts(Instant::now())
     }
 
     /// Accepts a batch, or returns it if too much is waiting already.
@@ -209,17 +210,6 @@ impl RecorderHandle {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Gathering> {
         self.gathering.lock()
-    }
-
-    fn has_failed_for(&self, long: Duration) -> bool {
-        let since = *self.failing_since.lock();
-        since.is_some_and(|since| since.elapsed() >= long)
-    }
-
-    /// Records that an attempt that began then has failed; `None` for one that has succeeded.
-    fn failed(&self, began: Option<Instant>) {
-        let mut since = self.failing_since.lock();
-        *since = began.map(|began| since.unwrap_or(began));
     }
 }
 
@@ -322,13 +312,19 @@ impl Book {
             let began = Instant::now();
             match self.attempt(&batch.commit).await {
                 Ok(committed) => {
-                    self.shared.failed(None);
+                    if self.shared.outage.lock().ended() {
+                        tracing::info!("samples can be written again");
+                    }
                     break committed;
                 }
                 Err(error) => {
-                    self.shared.failed(Some(began));
+                    let patience = if error.is_disk_full() { Duration::ZERO } else { HOLD_UP };
+                    let attempts = self.shared.outage.lock().failed(error.to_string(), began, patience);
                     metrics::counter!("signalbox_commits_failed_total").increment(1);
-                    tracing::error!(%error, samples = samples.len(), "samples could not be written, will try again");
+                    if let Some(attempts) = attempts {
+                        let samples = samples.len();
+                        tracing::error!(%error, samples, attempts, "samples could not be written, will try again");
+                    }
                     tokio::time::sleep(RETRY_AFTER).await;
                 }
             }

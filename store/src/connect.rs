@@ -321,6 +321,7 @@ mod tests {
         let full = store.write.begin().await.unwrap();
         let error = full.execute_unprepared("INSERT INTO filler VALUES (zeroblob(8000000))").await.unwrap_err();
         assert_eq!(failure::words(&error), "database or disk is full");
+        assert!(StoreError::from(error).is_disk_full());
         drop(full);
         // There is room again, also for that connection.
         store.write.execute_unprepared("PRAGMA max_page_count = 1000000").await.unwrap();

@@ -115,6 +115,13 @@ impl StoreError {
         is_of_all.then(|| Self::Database(error.clone()))
     }
 
+    /// Whether the disk of the database is full.
+    pub fn is_disk_full(&self) -> bool {
+        let Self::Database(error) = self else { return false };
+        driver_error(error).and_then(sqlite_code).is_some_and(|code| code & PRIMARY == SQLITE_FULL)
+            || self.state().is_some_and(|state| state == DISK_FULL)
+    }
+
     /// Whether another transaction was in the way.
     fn is_contention(&self) -> bool {
         let Self::Database(error) = self else { return false };

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Instant;
 
 use serde_json::json;
 use signalbox::config::MIN_FREE_BYTES;
@@ -16,7 +17,7 @@ use crate::support::mount::flags_to_mount;
 use crate::support::process::{Prepared, ServiceProcess};
 use crate::support::site::Site;
 use crate::support::socket::Received;
-use crate::support::{Client, TestService, eventually, registration, text_of};
+use crate::support::{Client, PATIENCE, TestService, eventually, registration, text_of};
 
 /// The code of the close that asks an agent to send again.
 const OVERLOADED: u16 = 1013;
@@ -101,8 +102,12 @@ struct OnSmallDisk {
 impl OnSmallDisk {
     /// None where such a disk cannot be created.
     async fn start() -> Option<Self> {
+        Self::with_floor(FLOOR).await
+    }
+
+    async fn with_floor(floor: u64) -> Option<Self> {
         let flags = flags_to_mount()?;
-        let serve = format!("exec \"$0\" serve --listen 127.0.0.1:0 --data-dir /mnt --min-free-disk {FLOOR}");
+        let serve = format!("exec \"$0\" serve --listen 127.0.0.1:0 --data-dir /mnt --min-free-disk {floor}");
         let mut command = Command::new("unshare");
         command
             .args([flags, "--", "sh", "-c"])
@@ -149,6 +154,13 @@ impl OnSmallDisk {
         let path = format!("/metrics/{}/history?resolution=raw&max_points=20000", self.prepared.server_id);
         let history = self.service.read(&self.prepared, &path).await;
         history.as_array().unwrap().iter().map(|sample| text_of(&sample["timestamp"])).collect()
+    }
+
+    /// How many commits of samples have failed.
+    async fn failed_commits(&self) -> u64 {
+        let text = self.root.get("/metrics").expect_answer(200).await.text;
+        let line = text.lines().find(|line| line.starts_with("signalbox_commits_failed_total "));
+        line.map_or(0, |line| line.rsplit(' ').next().unwrap().parse().unwrap())
     }
 
     /// Waits until this sample is the latest that is shown.
@@ -241,5 +253,36 @@ async fn writes_are_kept_after_one_for_which_there_was_no_room() {
     // Another connection to the database reads it.
     let path = format!("/servers/{}", text_of(&added["id"]));
     assert_eq!(service.read(prepared, &path).await["name"], "web-3");
+    scene.service.terminate().await.printed();
+}
+
+/// Without a floor, nothing but a write shows that the disk is full.
+#[actix_web::test]
+async fn the_first_commit_without_room_makes_the_service_unready_and_the_log_stays_short() {
+    let Some(scene) = OnSmallDisk::with_floor(0).await else { return };
+    let mut agent = scene.agent().await;
+    let samples = samples(100);
+    let began = Instant::now();
+    scene.fill_up();
+    // Some may still fit into the space that the database's files have.
+    for seq in 1.. {
+        agent.send_metrics(seq, samples.clone()).await;
+        if scene.failed_commits().await > 0 {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "every commit finds room");
+    }
+
+    let not_ready = scene.root.get("/readyz").expect_error(503, "not_ready").await;
+    assert_eq!(not_ready["part"], "database");
+    eventually("it is tried again", async || (scene.failed_commits().await >= 6).then_some(())).await;
+    let log = scene.service.log();
+    let is_full = |line: &&str| line.contains("samples could not be written") && line.contains("disk is full");
+    let lines = log.lines().filter(is_full).count() as u64;
+    assert!((1..=1 + began.elapsed().as_secs() / 60).contains(&lines), "{log}");
+    scene.empty().await;
+
+    let is_over = || scene.service.log().contains("samples can be written again");
+    eventually("the log says so", async || is_over().then_some(())).await;
     scene.service.terminate().await.printed();
 }
