@@ -296,6 +296,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         access: access.clone(),
         registry: registry.clone(),
         fleet: fleet.clone(),
+        outputs: shares.outputs.clone(),
         cluster: cluster.clone(),
     });
     jobs.batches().resume_all().await?;

@@ -71,6 +71,7 @@ mod tests {
     use crate::feeds::Feeds;
     use crate::fleet::Fleet;
     use crate::registry::{Gone, NoPeers, Observer, RegistryHandle, Settings, Writing, Written};
+    use crate::shares::Shares;
     use crate::store::{Command, Disconnected, Store, StoreError};
 
     /// No agent connects.
@@ -158,7 +159,8 @@ mod tests {
             let store = Store::open(&config.database_url(), config.database).await.unwrap();
             let settings = Settings { clock: Clock::default(), silence_limit: Duration::from_secs(60) };
             let registry = RegistryHandle::start(settings, Arc::new(Unseen), Arc::new(NoPeers));
-            let (running, quota) = (RunningJobs::default(), Arc::new(StorageQuota::new(store.clone())));
+            let outputs = Shares::new(&config.shares).outputs;
+            let (running, quota) = (RunningJobs::new(outputs), Arc::new(StorageQuota::new(store.clone())));
             let writer = Arc::new(JobWriter::new(store.clone(), running.clone(), quota));
             let access = Access::without_grants(store.clone(), Feeds::default());
             let local = Arc::new(LocalJobs::new(registry, access, Fleet::default(), running.clone(), writer.clone()));

@@ -3,7 +3,7 @@
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use signalbox_protocol::Timestamp;
-use signalbox_protocol::agent::{CommandOutput, RequestError};
+use signalbox_protocol::agent::{CommandOutput, RequestError, Stream};
 use signalbox_protocol::frontend::CommandEnded;
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::JobStatus;
 use super::locus::{Locus, Progress as Sending, Standing};
 use super::output::{Next, Output, Piece, Stored};
+use super::output_places::OutputPlaces;
 use crate::store::{Command, CommandEnd};
 
 /// A command that was sent, or is about to be. Everyone who waits for it or watches it shares it.
@@ -21,8 +22,25 @@ pub struct Job {
     /// of the output first.
     standing: Mutex<Standing>,
     /// Complete for everyone who takes the lock after the end is known.
-    output: Mutex<Output>,
+    output: Mutex<GatheredOutput>,
     progress: watch::Sender<Progress>,
+}
+
+/// Output that is gathered while the command runs.
+#[derive(Default)]
+struct GatheredOutput {
+    output: Output,
+    /// `None` for a job that this instance does not keep.
+    places: Option<OutputPlaces>,
+}
+
+impl GatheredOutput {
+    /// Adds a piece, as far as there is room for it.
+    fn add(&mut self, stream: Stream, text: &str, offset: Option<u64>) {
+        let needed = self.output.size_with(text);
+        let most = self.places.as_mut().map_or(usize::MAX, |places| places.reserve(needed));
+        self.output.add_within(most, stream, text, offset);
+    }
 }
 
 /// How far a job is.
@@ -81,6 +99,12 @@ impl Job {
         Self { row, standing, output, progress: watch::Sender::new(Progress::default()) }
     }
 
+    /// The same job, whose output takes these places.
+    pub(super) fn with_places(mut self, places: OutputPlaces) -> Self {
+        self.output.get_mut().places = Some(places);
+        self
+    }
+
     /// Returns which instance owns it, and whether it was sent.
     pub fn locus(&self) -> Locus {
         self.standing().locus()
@@ -121,27 +145,27 @@ impl Job {
 
     /// Adds a piece of output.
     pub fn add(&self, piece: &CommandOutput) {
-        self.extend(|output| output.add(piece.stream, &piece.data, piece.offset));
+        self.extend(|gathered| gathered.add(piece.stream, &piece.data, piece.offset));
     }
 
     /// Adds pieces of output that another instance published.
     pub fn add_all(&self, pieces: &[Piece]) {
-        self.extend(|output| {
+        self.extend(|gathered| {
             for piece in pieces {
-                output.add(piece.stream, &piece.text, Some(piece.offset));
+                gathered.add(piece.stream, &piece.text, Some(piece.offset));
             }
         });
     }
 
-    fn extend(&self, add: impl FnOnce(&mut Output)) {
+    fn extend(&self, add: impl FnOnce(&mut GatheredOutput)) {
         let output = {
             // Locked first: code that sees the end from now on waits for the output that is added here.
-            let mut output = self.output.lock();
+            let mut gathered = self.output.lock();
             if self.is_over() {
                 return;
             }
-            add(&mut output);
-            output.end()
+            add(&mut gathered);
+            gathered.output.end()
         };
         self.progress.send_modify(|progress| progress.output = output);
     }
@@ -161,12 +185,12 @@ impl Job {
             at: row.finished_at.map_or_else(Timestamp::now, Timestamp::from),
         };
         let output = {
-            let mut output = self.output.lock();
+            let mut gathered = self.output.lock();
             if !self.change(|standing| standing.finish(end)) {
                 return;
             }
-            *output = Stored::of(row).into_output();
-            output.end()
+            gathered.output = Stored::of(row).into_output();
+            gathered.output.end()
         };
         self.progress.send_replace(Progress { output, has_ended: true });
     }
@@ -192,17 +216,17 @@ impl Job {
 
     /// Returns the output so far.
     pub fn output(&self) -> Output {
-        self.output.lock().clone()
+        self.output.lock().output.clone()
     }
 
     /// Returns the bytes of output so far.
     pub fn output_end(&self) -> u64 {
-        self.output.lock().end()
+        self.output.lock().output.end()
     }
 
     /// Returns output from byte `place` on, about `most` bytes, and the place after it.
     pub fn read(&self, place: u64, most: usize) -> (Vec<Next>, u64) {
-        self.output.lock().read(place, most)
+        self.output.lock().output.read(place, most)
     }
 
     /// Resolves when there is output after `place`, or the job has ended.
@@ -220,23 +244,23 @@ impl Job {
 
     /// Returns its end as viewers get it; while it runs, a result with the status `running`.
     pub fn result(&self) -> CommandEnded {
-        let output = self.output.lock();
+        let gathered = self.output.lock();
         let end = self.ended();
         CommandEnded {
             command_id: self.row.id,
             status: end.as_ref().map_or(JobStatus::Running, |end| end.status).name().to_owned(),
             exit_code: end.as_ref().and_then(|end| end.exit_code),
             duration_ms: end.as_ref().and_then(|end| end.duration_ms),
-            truncated: end.as_ref().is_some_and(|end| end.is_truncated) || output.is_cut(),
+            truncated: end.as_ref().is_some_and(|end| end.is_truncated) || gathered.output.is_cut(),
             error: end.and_then(|end| end.error),
         }
     }
 
     /// Returns its end as it is stored; `None` while it runs.
     pub fn to_stored(&self) -> Option<CommandEnd> {
-        let output = self.output.lock();
+        let gathered = self.output.lock();
         let end = self.ended()?;
-        let stored = output.to_stored();
+        let stored = gathered.output.to_stored();
         let output_parts = serde_json::to_string(&stored.parts).ok().filter(|_| !stored.parts.is_empty());
         Some(CommandEnd {
             id: self.row.id,
@@ -244,7 +268,7 @@ impl Job {
             status: end.status.name(),
             exit_code: end.exit_code,
             duration_ms: end.duration_ms.map(|millis| i64::try_from(millis).unwrap_or(i64::MAX)),
-            is_truncated: end.is_truncated || output.is_cut(),
+            is_truncated: end.is_truncated || gathered.output.is_cut(),
             output: output_parts.is_some().then(|| stored.text.into_bytes()),
             output_parts,
             error_reason: end.error.as_ref().and_then(|error| error.reason.clone()),
@@ -260,8 +284,6 @@ impl Job {
 
 #[cfg(test)]
 mod tests {
-    use signalbox_protocol::agent::Stream;
-
     use super::*;
     use crate::audit::Actor;
     use crate::commands::NewJob;

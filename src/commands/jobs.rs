@@ -37,6 +37,7 @@ use crate::cluster::Cluster;
 use crate::cluster::remote::Remote;
 use crate::fleet::Fleet;
 use crate::registry::{CallError, RegistryHandle};
+use crate::shares::Gate;
 use crate::store::{Command, CommandWrite, Store, StoreError};
 
 /// How often to check whether a disconnected agent has reconnected.
@@ -103,6 +104,8 @@ pub struct Parts {
     pub registry: RegistryHandle,
     pub fleet: Fleet,
     pub cluster: Cluster,
+    /// The places that the output of running commands takes.
+    pub outputs: Gate,
 }
 
 /// The parts that a single instance and one of several have in common.
@@ -119,8 +122,8 @@ struct Base {
 
 impl Base {
     fn of(parts: Parts) -> Self {
-        let Parts { clock, store, access, registry, fleet, cluster } = parts;
-        let (running, quota) = (RunningJobs::default(), Arc::new(StorageQuota::new(store.clone())));
+        let Parts { clock, store, access, registry, fleet, cluster, outputs } = parts;
+        let (running, quota) = (RunningJobs::new(outputs), Arc::new(StorageQuota::new(store.clone())));
         let writer = Arc::new(JobWriter::new(store.clone(), running.clone(), quota.clone()));
         let local = Arc::new(LocalJobs::new(registry, access.clone(), fleet, running.clone(), writer.clone()));
         Self { clock, store, access, cluster, running, quota, writer, local }

@@ -8,7 +8,7 @@
 //! - [`Jobs`]: starts, finds, waits for and cancels commands; `running`: the jobs that this instance has
 //! - [`NewJob`]: a command that somebody wants to run
 //! - [`job`]: one command while it runs; [`locus`] (pure): which instance owns it, and whether it was sent
-//! - [`output`] (pure): the part of its output that is kept
+//! - [`output`] (pure): the part of its output that is kept; `output_places`: the memory that all outputs take together
 //! - [`reports`]: handles what agents report; `writer`: writes the changes of many commands at once
 //! - `dispatch`: sends commands to their agents; `local`: to those of this instance
 //! - [`batch`]: one command for many servers; `batch_run`: a batch while it runs
@@ -36,6 +36,7 @@ mod local;
 pub mod locus;
 mod new_job;
 pub mod output;
+mod output_places;
 pub mod peer_messages;
 pub mod published;
 mod remote;

@@ -20,6 +20,12 @@ const MAX_PIECES: usize = 16 * 1024;
 /// Adjacent pieces of one stream are joined up to this length.
 const MERGED_BYTES: usize = 16 * 1024;
 
+/// Bytes of memory that a piece takes besides its text.
+const PIECE_BYTES: usize = 64;
+
+/// Bytes of memory that the end may take in any case: it says why a command failed.
+const LEAST_TAIL: usize = 8 * 1024;
+
 /// Some text of one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
@@ -63,6 +69,12 @@ pub enum Next {
 impl Output {
     /// Adds a piece at its offset; `None` means right after the last one. Text that is already known is not added again.
     pub fn add(&mut self, stream: Stream, text: &str, offset: Option<u64>) {
+        self.add_within(usize::MAX, stream, text, offset);
+    }
+
+    /// As [`Self::add`], for an output that may take `most` bytes of memory: the beginning keeps what it has, and the end the newest
+    /// text that fits, or that of [`LEAST_TAIL`].
+    pub fn add_within(&mut self, most: usize, stream: Stream, text: &str, offset: Option<u64>) {
         let offset = offset.unwrap_or(self.end);
         if offset.checked_add(bytes(text)).is_none() {
             // No real output is so long.
@@ -73,25 +85,39 @@ impl Output {
         let Some(new) = text.get(known..).filter(|new| !new.is_empty()) else { return };
         let offset = offset.max(self.end);
         self.end = offset.saturating_add(bytes(new));
-        let rest = self.fill_head(stream, new, offset);
+        let rest = self.fill_head(most, stream, new, offset);
         if let Some(rest) = rest {
-            let at = self.end.saturating_sub(bytes(rest));
-            self.tail.push(stream, rest, at);
-            self.tail.trim();
+            let most = most.saturating_sub(self.head.size()).max(LEAST_TAIL);
+            // Cut before it is copied: a message may have megabytes.
+            let surplus = rest.len().saturating_sub(HALF.min(most));
+            let newest = rest.get(rest.ceil_char_boundary(surplus)..).unwrap_or_default();
+            if surplus > 0 {
+                self.tail = Half::default();
+            }
+            self.tail.push(stream, newest, self.end.saturating_sub(bytes(newest)));
+            self.tail.trim(most);
         }
     }
 
-    /// Adds the text that fits into the head. Returns the rest.
-    fn fill_head<'a>(&mut self, stream: Stream, text: &'a str, offset: u64) -> Option<&'a str> {
+    /// Adds the text that fits into the head, which may take `most` bytes of memory. Returns the rest.
+    fn fill_head<'a>(&mut self, most: usize, stream: Stream, text: &'a str, offset: u64) -> Option<&'a str> {
         if self.is_head_full {
             return Some(text);
         }
-        let (fits, rest) = text.split_at(text.floor_char_boundary(HALF.saturating_sub(self.head.bytes)));
+        let room = HALF.saturating_sub(self.head.bytes).min(most.saturating_sub(self.head.size() + PIECE_BYTES));
+        let (fits, rest) = text.split_at(text.floor_char_boundary(room));
         if !fits.is_empty() {
             self.head.push(stream, fits, offset);
         }
         self.is_head_full = !rest.is_empty() || self.head.pieces.len() >= MAX_PIECES;
         (!rest.is_empty()).then_some(rest)
+    }
+
+    /// Returns the bytes of memory that it takes at most when this text is added.
+    pub fn size_with(&self, text: &str) -> usize {
+        let bytes = (self.head.bytes + self.tail.bytes + text.len()).min(2 * HALF);
+        // The text may be divided between the two halves.
+        bytes + (self.head.pieces.len() + self.tail.pieces.len() + 2) * PIECE_BYTES
     }
 
     /// Returns the bytes of output, including those that were not kept.
@@ -168,10 +194,15 @@ impl Half {
         self.pieces.push_back(Piece { offset, stream, text: text.to_owned() });
     }
 
-    /// Drops the oldest text until the half is within its limits.
-    fn trim(&mut self) {
-        while self.bytes > HALF || self.pieces.len() > MAX_PIECES {
-            let surplus = self.bytes.saturating_sub(HALF);
+    /// Returns the bytes of memory that it takes.
+    fn size(&self) -> usize {
+        self.bytes + self.pieces.len() * PIECE_BYTES
+    }
+
+    /// Drops the oldest text until the half is within its limits, and takes at most `most` bytes of memory.
+    fn trim(&mut self, most: usize) {
+        while self.bytes > HALF || self.pieces.len() > MAX_PIECES || self.size() > most {
+            let surplus = self.bytes.saturating_sub(HALF).max(self.size().saturating_sub(most));
             let Some(oldest) = self.pieces.front_mut() else { return };
             let cut = oldest.text.ceil_char_boundary(surplus);
             if cut < oldest.text.len() && self.pieces.len() <= MAX_PIECES {

@@ -104,6 +104,50 @@ fn a_flood_of_tiny_pieces_is_bounded() {
     assert!(output.is_cut());
 }
 
+#[test]
+fn an_output_with_little_room_keeps_its_beginning_and_its_end() {
+    const ROOM: usize = 64 * 1024;
+    let (mut lines, mut tiny) = (Output::default(), Output::default());
+    for number in 0..50_000_u64 {
+        lines.add_within(ROOM, O, &format!("{number:09}\n"), None);
+        tiny.add_within(ROOM, if number % 2 == 0 { O } else { E }, "x", None);
+    }
+
+    for output in [&lines, &tiny] {
+        let taken = output.head.size() + output.tail.size();
+        assert!((ROOM / 2..=ROOM + LEAST_TAIL).contains(&taken), "{taken}");
+        assert!(output.is_cut());
+        assert_eq!(output.read(0, usize::MAX).1, output.end(), "a reader comes to the end");
+    }
+    let rendered = lines.to_stored().render().output;
+    assert!(rendered.starts_with("000000000\n000000001\n") && rendered.ends_with("000049998\n000049999\n"));
+}
+
+#[test]
+fn a_long_message_takes_no_more_memory_than_what_is_kept_of_it() {
+    let mut output = Output::default();
+
+    output.add(O, &"x".repeat(8 * HALF), None);
+
+    let taken: usize = output.pieces().map(|piece| piece.text.capacity()).sum();
+    assert_eq!(taken, 2 * HALF);
+    // What comes takes the room of what goes.
+    assert_eq!(output.size_with(&"x".repeat(HALF)), 2 * HALF + 4 * PIECE_BYTES);
+    assert_eq!(output.end(), 8 * HALF as u64);
+}
+
+#[test]
+fn an_output_with_room_for_its_text_is_kept_as_it_is() {
+    let (mut output, mut whole) = (Output::default(), Output::default());
+    for text in ["a".repeat(HALF - 1), "bc".repeat(HALF / 4), "d".repeat(HALF / 2), "ä".repeat(HALF / 3)] {
+        let room = output.size_with(&text);
+        output.add_within(room, O, &text, None);
+        whole.add(O, &text, None);
+
+        assert!(output == whole, "{} bytes", output.end());
+    }
+}
+
 proptest! {
     /// For any output in any pieces, the first and the last half mebibyte are kept, exact to the character, and reading in
     /// portions of any size returns the same text.

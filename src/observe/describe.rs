@@ -71,7 +71,7 @@ pub const COUNTERS: [(&str, &str); 39] = [
     ("signalbox_samples_refused_total", "Samples refused because their time is in the future or they are too large"),
     ("signalbox_server_events_dropped_total", "Events of servers dropped because too many were waiting"),
     ("signalbox_shares_evicted_total", "Connections closed in favour of others when a pool was full, by pool"),
-    ("signalbox_shares_refused_total", "Requests and connections refused because a pool was full, by pool"),
+    ("signalbox_shares_refused_total", "Requests, connections and output refused because a pool was full, by pool"),
     ("signalbox_subscriber_messages_unknown_total", "Messages of pages of an unknown type"),
     ("signalbox_subscribers_evicted_total", "Subscriptions of pages ended because they read too slowly"),
     ("signalbox_transaction_retries_total", "Database transactions retried after contention"),

@@ -55,6 +55,8 @@ pub struct Shares {
     pub exports: Gate,
     /// Reads of one server each for answers about many, by account.
     pub overviews: Gate,
+    /// Parts of the output of running commands, by account.
+    pub outputs: Gate,
     /// Listings of the available series, by account.
     pub listings: Gate,
     /// Searches of logs, by account.
@@ -83,6 +85,7 @@ impl Shares {
             answers: Gate::new("answers", sizes.answers),
             exports: Gate::new("exports", sizes.exports),
             overviews: Gate::new("overviews", sizes.overviews),
+            outputs: Gate::new("outputs", sizes.outputs),
             listings: Gate::new("listings", sizes.listings),
             searches: Gate::new("searches", sizes.searches),
             enrolments: Gate::new("enrolments", sizes.enrolments),

@@ -16,6 +16,7 @@ pub struct Sizes {
     pub answers: Limits,
     pub exports: Limits,
     pub overviews: Limits,
+    pub outputs: Limits,
     pub listings: Limits,
     pub searches: Limits,
     pub enrolments: Limits,
@@ -80,6 +81,12 @@ const OVERVIEWS: usize = 256;
 const LEAST_OVERVIEWS: usize = LEAST_READS;
 const OVERVIEWS_WAITING: usize = 1_024;
 
+/// Parts of the output of commands, which is in memory until it is stored: at most 1 GiB. As many as fill a quarter of the memory budget,
+/// but never fewer than 64 MiB: an account gets half of that, which is all that 32 commands may say.
+const OUTPUTS: usize = 16_384;
+const LEAST_OUTPUTS: usize = 1_024;
+pub const OUTPUT_BYTES: usize = 64 * 1024;
+
 /// Listings of the available series, which may read years of block heads: one per account.
 const LISTINGS: usize = 2;
 const LISTINGS_WAITING: usize = 256;
@@ -126,6 +133,7 @@ impl Default for Sizes {
             answers: Limits { places: ANSWERS, waiting: ANSWERS_WAITING, stay: Stay::Long },
             exports: Limits { places: EXPORTS, waiting: EXPORTS_WAITING, stay: Stay::Long },
             overviews: Limits { places: OVERVIEWS, waiting: OVERVIEWS_WAITING, stay: Stay::Long },
+            outputs: Limits { places: OUTPUTS, waiting: 0, stay: Stay::Long },
             listings: Limits { places: LISTINGS, waiting: LISTINGS_WAITING, stay: Stay::Long },
             searches: Limits { places: SEARCHES, waiting: SEARCHES_WAITING, stay: Stay::Long },
             enrolments: Limits { places: ENROLMENTS, waiting: ENROLMENTS_WAITING, stay: Stay::Long },
@@ -138,13 +146,14 @@ impl Default for Sizes {
 }
 
 impl Sizes {
-    /// The same, with no more answers of the history than the memory budget has room for.
+    /// The same, with no more answers of the history and output of commands than the memory budget has room for.
     pub fn within(mut self, memory_budget: u64) -> Self {
         let room = |part: u64, bytes: u64| usize::try_from(memory_budget / part / bytes).unwrap_or(usize::MAX);
-        let Self { answers, exports, overviews, .. } = &mut self;
+        let Self { answers, exports, overviews, outputs, .. } = &mut self;
         answers.places = answers.places.min(room(4, ANSWER_BYTES).max(LEAST_ANSWERS));
         exports.places = exports.places.min(room(2, EXPORT_BYTES).max(LEAST_EXPORTS));
         overviews.places = overviews.places.min(room(4, EXPORT_BYTES).max(LEAST_OVERVIEWS));
+        outputs.places = outputs.places.min(room(4, OUTPUT_BYTES as u64).max(LEAST_OUTPUTS));
         self
     }
 }
@@ -173,6 +182,13 @@ mod tests {
 
         assert_eq!((sizes.answers.places, sizes.exports.places), (LEAST_ANSWERS, LEAST_READS));
         assert_eq!(sizes.overviews.places, LEAST_READS);
+    }
+
+    #[test]
+    fn the_output_of_commands_fills_a_quarter_of_the_memory_budget() {
+        let places = [1, GIB, 256 * GIB].map(|budget| Sizes::default().within(budget).outputs.places);
+
+        assert_eq!(places, [LEAST_OUTPUTS, 4_096, OUTPUTS]);
     }
 
     #[test]
