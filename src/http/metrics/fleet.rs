@@ -1,6 +1,7 @@
 //! The recent metrics of many servers, for the small charts of an overview.
 
 use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
 
 use actix_web::body::BoxBody;
 use actix_web::http::header;
@@ -16,6 +17,7 @@ use super::DAMAGED_BLOCKS;
 use super::range::{check_range, range};
 use super::schema::FleetSeriesOut;
 use super::series::chunks;
+use super::slices::{SLICED_FROM, sliced};
 use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
 use crate::http::extract::param::{Ids, MAX_OFFSET, Names, SearchText, TimeParam, Whole, page};
@@ -25,6 +27,7 @@ use crate::http::server_filter::{StatusParam, filter};
 use crate::metrics::query::wanted::Selection;
 use crate::metrics::query::{History, HistoryError, Resolution, TimeRange};
 use crate::metrics::series::{self, Series};
+use crate::shares::Permit;
 use crate::store::ServerFilter;
 
 /// As many points as a small chart has room for.
@@ -100,24 +103,37 @@ fn max_points(query: &FleetQuery) -> u64 {
 
 /// The columns of a list of servers, already serialized.
 pub struct FleetColumns {
-    json: Vec<u8>,
+    /// The text, one server at a time.
+    pieces: Vec<Vec<u8>>,
+    points: usize,
     total: u64,
     damaged_blocks: usize,
+    /// Its place among the answers of the account.
+    place: Option<Permit>,
+    /// How long the client may take nothing.
+    pause: Duration,
 }
 
 impl Responder for FleetColumns {
     type Body = BoxBody;
 
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
+        let Self { pieces, points, total, damaged_blocks, place, pause } = self;
         let mut response = HttpResponse::Ok();
         response
             .content_type("application/json")
-            .insert_header((TOTAL_COUNT, self.total.to_string()))
+            .insert_header((TOTAL_COUNT, total.to_string()))
             .insert_header((header::CACHE_CONTROL, "no-store"));
-        if self.damaged_blocks > 0 {
-            response.insert_header((DAMAGED_BLOCKS, self.damaged_blocks.to_string()));
+        if damaged_blocks > 0 {
+            response.insert_header((DAMAGED_BLOCKS, damaged_blocks.to_string()));
         }
-        response.body(self.json)
+        // A small response is sent in one piece, with its length.
+        if points < SLICED_FROM {
+            return response.body(pieces.concat());
+        }
+        // Kept until the last piece.
+        let pieces = pieces.into_iter().inspect(move |_| _ = &place);
+        response.streaming(Box::pin(sliced(pieces, pause)))
     }
 }
 
@@ -150,23 +166,25 @@ pub async fn fleet(ask: Checked<SignedIn, FleetQuery>) -> Result<FleetColumns, A
     let asked =
         ColumnsQuery { range: range(query.start, query.end), resolution: Resolution::Auto { max_points }, names };
 
-    let history = ask.state.metrics.history.read_by(Some(ask.subject.caller.user_id)).in_passing();
+    let history = ask.state.metrics.history.read_by(Some(ask.subject.caller.user_id));
+    let (history, place) = history.for_list(asked.most_points(max_points, found.items.len())).await?;
     let ids = found.items.iter().map(|server| server.record.id);
     let mut courses = stream::iter(ids.map(|id| course(&history, id, &asked))).buffered(READ_AT_ONCE);
-    let (mut json, mut points, mut damaged_blocks) = (b"[".to_vec(), 0, 0);
+    let (mut pieces, mut points, mut damaged_blocks) = (vec![b"[".to_vec()], 0, 0);
     while let Some((written, count, damaged)) = courses.try_next().await? {
         points += count;
         if points > MAX_POINTS {
             return Err(HistoryError::TooMuch.into());
         }
-        if json.len() > 1 {
-            json.push(b',');
+        if pieces.len() > 1 {
+            pieces.push(b",".to_vec());
         }
-        json.extend_from_slice(&written);
+        pieces.push(written);
         damaged_blocks += damaged;
     }
-    json.push(b']');
-    Ok(FleetColumns { json, total: found.total, damaged_blocks })
+    pieces.push(b"]".to_vec());
+    let pause = ask.state.config.timing.answer_pause;
+    Ok(FleetColumns { pieces, points, total: found.total, damaged_blocks, place, pause })
 }
 
 /// What the request asks for each server.
@@ -174,6 +192,14 @@ struct ColumnsQuery {
     range: TimeRange,
     resolution: Resolution,
     names: HashSet<String>,
+}
+
+impl ColumnsQuery {
+    /// How many points the columns of these servers have at most; `None` if only the data shows that.
+    fn most_points(&self, max_points: u64, servers: usize) -> Option<u64> {
+        let series = Selection::named(self.names.iter().cloned()).most_series()?;
+        Some(series.saturating_mul(max_points).saturating_mul(servers as u64))
+    }
 }
 
 /// The serialized columns of a server, the number of their points, and the number of its unreadable blocks.
@@ -195,4 +221,31 @@ fn written(server_id: Uuid, series: Series) -> Vec<u8> {
     let columns = chunks(series).collect::<Vec<_>>().concat();
     json.extend_from_slice(columns.strip_prefix(b"{").unwrap_or(&columns));
     json
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::body::to_bytes;
+    use actix_web::test::TestRequest;
+
+    use super::*;
+    use crate::shares::line::{Limits, Stay};
+    use crate::shares::{Gate, Share};
+
+    #[tokio::test]
+    async fn a_long_list_keeps_its_place_until_it_is_sent() {
+        let places = Gate::new("answers", Limits { places: 1, waiting: 0, stay: Stay::Long });
+        for (points, inside) in [(SLICED_FROM - 1, 0), (SLICED_FROM, 1)] {
+            let place = places.try_enter(Share::Service).ok();
+            let pieces = ["[", "{}", "]"].map(|piece| piece.as_bytes().to_vec()).into();
+            let pause = Duration::from_secs(3_600);
+            let list = FleetColumns { pieces, points, total: 1, damaged_blocks: 0, place, pause };
+
+            let response = list.respond_to(&TestRequest::default().to_http_request());
+
+            assert_eq!(places.inside(), inside, "{points} points");
+            assert_eq!(to_bytes(response.into_body()).await.unwrap(), "[{}]");
+            assert_eq!(places.inside(), 0);
+        }
+    }
 }

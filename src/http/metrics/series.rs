@@ -6,16 +6,14 @@ use std::time::Duration;
 use actix_web::body::BoxBody;
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, Responder};
-use bytes::Bytes;
 use deserr::{Deserr, ValuePointerRef};
-use futures_util::stream;
 use paperclip::actix::{Apiv2Schema, OperationModifier, api_v2_operation};
 use paperclip::v2::models::{DefaultOperationRaw, DefaultSchemaRaw};
 use paperclip::v2::schema::Apiv2Schema;
 
 use super::range::{ResolutionParam, check_range, range, resolution};
 use super::schema::SeriesOut;
-use super::slices::in_slices;
+use super::slices::{SLICED_FROM, sliced};
 use super::{DAMAGED_BLOCKS, csv, prefers_csv};
 use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
@@ -23,7 +21,6 @@ use crate::http::extract::param::{Names, TimeParam, Whole};
 use crate::http::extract::{Checked, OnServer, See};
 use crate::metrics::query::wanted::Selection;
 use crate::metrics::series::{self, Points, Series, Shown};
-use crate::shares::Revocable;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
 #[deserr(error = Faults, validate = ends_after_start -> Faults)]
@@ -69,30 +66,18 @@ impl Responder for Columns {
             response.insert_header((DAMAGED_BLOCKS, series.damaged_blocks.to_string()));
         }
         response.content_type(if is_csv { "text/csv; charset=utf-8" } else { "application/json" });
-        let is_small = series.timestamps.len() * series.columns.len() < STREAMED_FROM;
+        let is_small = series.timestamps.len() * series.columns.len() < SLICED_FROM;
         let pieces: Pieces = if is_csv { Box::new(csv::series(series)) } else { Box::new(chunks(series)) };
         // A small response is sent in one piece, with its length.
         if is_small {
             return response.body(pieces.collect::<Vec<_>>().concat());
         }
-        // A client that reads steadily may take as long as it needs.
-        let slices: Slices = Box::new(pieces.flat_map(in_slices));
-        let rest = Revocable::new(slices, Duration::MAX, pause);
-        let sent = stream::unfold(rest, |mut rest| async move {
-            let slice = rest.piece(async |slices: &mut Slices| slices.next()).await.transpose()?;
-            Some((slice, rest))
-        });
-        response.streaming(Box::pin(sent))
+        response.streaming(Box::pin(sliced(pieces, pause)))
     }
 }
 
 /// The pieces of a response, in order.
 type Pieces = Box<dyn Iterator<Item = Vec<u8>> + Send>;
-
-type Slices = Box<dyn Iterator<Item = Bytes> + Send>;
-
-/// From this many points on, a response is serialized while it is sent: some megabyte.
-const STREAMED_FROM: usize = 20_000;
 
 /// The response, one column at a time.
 pub fn chunks(series: Series) -> impl Iterator<Item = Vec<u8>> {

@@ -1,6 +1,15 @@
 //! The pieces of a long answer in slices, as they are handed over to the HTTP library.
 
+use std::io;
+use std::time::Duration;
+
 use bytes::Bytes;
+use futures_util::{Stream, stream};
+
+use crate::shares::Revocable;
+
+/// From this many points on, an answer is sent in slices: some megabyte.
+pub const SLICED_FROM: usize = 20_000;
 
 /// The length of a slice. The library keeps what it has until the client takes it, also when the rest was taken away: a piece of many
 /// megabytes would stay. And a client that takes this much in time keeps its answer, however long the pieces are.
@@ -11,9 +20,25 @@ pub fn next_slice(left: &mut Bytes) -> Option<Bytes> {
     (!left.is_empty()).then(|| left.split_to(left.len().min(SLICE)))
 }
 
-pub fn in_slices(piece: Vec<u8>) -> impl Iterator<Item = Bytes> {
+fn in_slices(piece: Vec<u8>) -> impl Iterator<Item = Bytes> {
     let mut left = Bytes::from(piece);
     std::iter::from_fn(move || next_slice(&mut left))
+}
+
+type Slices = Box<dyn Iterator<Item = Bytes> + Send>;
+
+/// Pieces as a client takes them. One that reads steadily may take as long as it needs; for one that takes nothing for `pause` they end,
+/// and what they are made from is dropped.
+pub fn sliced(
+    pieces: impl Iterator<Item = Vec<u8>> + Send + 'static,
+    pause: Duration,
+) -> impl Stream<Item = io::Result<Bytes>> {
+    let slices: Slices = Box::new(pieces.flat_map(in_slices));
+    let rest = Revocable::new(slices, Duration::MAX, pause);
+    stream::unfold(rest, |mut rest| async move {
+        let slice = rest.piece(async |slices: &mut Slices| slices.next()).await.transpose()?;
+        Some((slice, rest))
+    })
 }
 
 #[cfg(test)]

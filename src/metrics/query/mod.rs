@@ -65,9 +65,19 @@ pub struct History {
     shares: Shares,
     /// The account for which it reads; `None` for the service itself.
     account: Option<Uuid>,
-    /// What is read becomes part of a larger answer at once.
-    is_in_passing: bool,
+    purpose: Purpose,
     memory: Memory,
+}
+
+/// What becomes of what is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// It is an answer.
+    Answer,
+    /// It becomes part of a larger answer at once.
+    Passing,
+    /// It becomes part of a list at once, which has a place.
+    List,
 }
 
 /// The requested resolution.
@@ -125,7 +135,7 @@ impl History {
     pub fn new(store: Store, fleet: Fleet, tail: Tail, clock: Clock, policy: RetentionPolicy, shares: Shares) -> Self {
         let recent = Recent::new(store.clone(), tail);
         let (account, memory) = (None, Memory::unlimited());
-        Self { store, fleet, recent, clock, policy, shares, account, is_in_passing: false, memory }
+        Self { store, fleet, recent, clock, policy, shares, account, purpose: Purpose::Answer, memory }
     }
 
     /// The same history, but queries for accounts wait while too much memory is in use.
@@ -150,7 +160,15 @@ impl History {
     /// The same history, for answers about many servers, which keep little of what they read of each. They do not wait for exports, which
     /// slow clients may keep for hours.
     pub fn in_passing(self) -> Self {
-        Self { is_in_passing: true, ..self }
+        Self { purpose: Purpose::Passing, ..self }
+    }
+
+    /// The same history, for a list of what is read of many servers, with the place of that list. `points` is how many it has at most;
+    /// `None` if only the data shows that.
+    pub async fn for_list(self, points: Option<u64>) -> Result<(Self, Option<Permit>), HistoryError> {
+        self.until_there_is_room().await?;
+        let place = self.place(points).await?;
+        Ok((Self { purpose: Purpose::List, ..self }, place))
     }
 
     /// Returns the newest stored sample of a server, if it has one.
@@ -276,10 +294,12 @@ impl History {
         let Some(account) = self.account else { return Ok(None) };
         let Shares { answers, exports, overviews, .. } = &self.shares;
         let is_small = points.is_some_and(|points| points <= SMALL);
-        let places = match (is_small, self.is_in_passing) {
-            (true, _) => answers,
-            (false, true) => overviews,
-            (false, false) => exports,
+        let places = match (is_small, self.purpose) {
+            // The place of the list is enough, and lists that have one would wait for each other here.
+            (true, Purpose::List) => return Ok(None),
+            (true, Purpose::Answer | Purpose::Passing) => answers,
+            (false, Purpose::Answer) => exports,
+            (false, Purpose::Passing | Purpose::List) => overviews,
         };
         Ok(Some(places.enter_within(Share::Account(account), PATIENCE).await?))
     }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use signalbox::shares::Gate;
+use signalbox::shares::{Gate, Share};
 use signalbox_protocol::Encoding;
+use signalbox_protocol::series::{SeriesKind, Unit};
 
+use crate::open_series::{describe, sample, seconds_ago, series};
 use crate::support::agent::large_sample;
 use crate::support::eventually;
 use crate::support::raw::RawSocket;
@@ -38,17 +40,21 @@ impl Scene {
         }
         let mut idle = Vec::new();
         for _ in 0..PLACES / 2 {
-            let mut socket = RawSocket::connect(site.service.address).await;
-            let (path, token) = (history(&site), &site.owner.token);
-            let request =
-                format!("GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
-            socket.write(request.as_bytes()).await.unwrap();
-            assert_eq!(socket.status().await, 200);
-            idle.push(socket);
+            idle.push(begun(&site, &history(&site)).await);
         }
         let exports = site.service.state.limits.shares.exports.clone();
         Self { site, exports, _idle: idle }
     }
+}
+
+/// A connection of the owner with an answer that has begun.
+async fn begun(site: &Site, path: &str) -> RawSocket {
+    let mut socket = RawSocket::connect(site.service.address).await;
+    let token = &site.owner.token;
+    let request = format!("GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
+    socket.write(request.as_bytes()).await.unwrap();
+    assert_eq!(socket.status().await, 200);
+    socket
 }
 
 fn history(site: &Site) -> String {
@@ -79,4 +85,52 @@ async fn exports_that_nobody_reads_are_given_up() {
 
     // One that takes a place, too: its series are not named.
     site.read(&format!("/metrics/{}/series?max_points=1", site.server_id)).await;
+}
+
+#[actix_web::test]
+async fn a_list_of_servers_takes_one_place_by_the_most_that_it_can_have() {
+    let site = Site::start_with(|config| {
+        for places in [&mut config.shares.answers, &mut config.shares.exports] {
+            (places.places, places.waiting) = (2, 0);
+        }
+    })
+    .await;
+    site.other_server().await;
+    let neighbour = site.service.register("neighbour").await;
+    let (client, shares) = (&site.service.client, &site.service.state.limits.shares);
+
+    for (places, names) in [(&shares.answers, "cpu_percent"), (&shares.exports, "temperature:*")] {
+        let path = format!("/metrics/fleet?names={names}");
+        let others = places.try_enter(Share::Account(site.owner.id)).unwrap();
+
+        client.get(&path).bearer(&site.owner.token).expect_error(503, "busy").await;
+        client.get(&path).bearer(&neighbour.token).expect(200).await;
+
+        drop(others);
+        site.read(&path).await;
+        assert_eq!(places.inside(), 0, "{names}");
+    }
+}
+
+#[actix_web::test]
+async fn a_list_of_servers_that_nobody_reads_keeps_its_place() {
+    /// Each point of a series is three numbers of mostly 17 digits: 20 MB, as above.
+    const SERIES: u16 = 1_900;
+    const MOMENTS: i64 = 240;
+    let site = Site::start_with(|config| config.timing.answer_pause = Duration::from_secs(3_600)).await;
+    let mut agent = site.agent_in(Encoding::MessagePack).await;
+    let queue = |id: u16| series(id, "queue", Unit::Count, SeriesKind::Gauge, Some(&id.to_string()));
+    describe(&mut agent, (0..SERIES).map(queue).collect()).await;
+    for (seq, newest) in [(1, MOMENTS / 2), (2, 0)] {
+        let values: Vec<(u16, f64)> = (0..SERIES).map(|id| (id, f64::from(id + 1) / 7.0)).collect();
+        let moments = (newest..newest + MOMENTS / 2).rev();
+        agent.store(seq, moments.map(|age| sample(seconds_ago(age), &values)).collect()).await;
+    }
+
+    let unread = begun(&site, "/metrics/fleet?names=queue:*&limit=1&max_points=500").await;
+
+    let exports = &site.service.state.limits.shares.exports;
+    assert_eq!(exports.inside(), 1);
+    drop(unread);
+    eventually("its place is free", async || (exports.inside() == 0).then_some(())).await;
 }
