@@ -22,6 +22,7 @@ use std::time::Duration;
 use actix_web::dev::{Server, ServerHandle};
 use secrecy::SecretString;
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 pub use self::system::in_system;
@@ -89,6 +90,7 @@ pub struct Application {
     address: SocketAddr,
     state: State,
     directories: DataDirectories,
+    housekeeping: JoinSet<()>,
     /// How long the service announces its end before it stops.
     drain: Duration,
 }
@@ -160,20 +162,14 @@ impl Application {
         // Connections from before the drain have had that time already.
         let shutdown = DRAIN.saturating_sub(drain).max(LEAST_DRAIN);
         let server = serving::serve(&state, listener, workers, shutdown)?;
-        wiring.keep(&state);
-        let fleet = state.fleet.clone();
-        let offsets = move || fleet.clock_offsets();
-        actix_web::rt::spawn(clock::keep(state.clock.clone(), offsets, state.store.clone()));
-        housekeeping::keep(&state);
+        let mut housekeeping = housekeeping::keep(&state);
+        wiring.keep(&state, &mut housekeeping);
         let (feeds, registry) = (state.feeds.clone(), state.registry.clone());
         actix_web::rt::spawn(live::keep_asking(feeds, state.fleet.clone(), registry));
-        let (shards, config) = (state.cluster.shards.clone(), &state.config);
-        let patience = config.timing.offline_patience;
-        actix_web::rt::spawn(state.events.clone().keep(shards, patience));
         actix_web::rt::spawn(state.limits.disk.clone().watch(state.config.timing.disk_look));
         let look = state.config.timing.memory_look;
         actix_web::rt::spawn(state.limits.memory.clone().watch(look, relief::tighten(&state)));
-        Ok(Self { server, address, state, directories, drain })
+        Ok(Self { server, address, state, directories, housekeeping, drain })
     }
 
     /// The address that the service listens on.
@@ -187,7 +183,7 @@ impl Application {
 
     /// Serves until `stop` resolves, then ends in order: refuses new connections, closes agents and dashboards, answers
     /// running requests, writes samples, closes the database.
-    pub async fn run_until_stopped(self, stop: impl Future<Output = ()> + 'static) -> Result<(), StartupError> {
+    pub async fn run_until_stopped(mut self, stop: impl Future<Output = ()> + 'static) -> Result<(), StartupError> {
         let handle = self.server.handle();
         let (company, displaced) = (&self.state.cluster.company, self.state.cluster.company.clone());
         let stop = async move {
@@ -211,6 +207,9 @@ impl Application {
         if tokio::time::timeout(LAST_MESSAGE, self.state.notifier.stop()).await.is_err() {
             tracing::warn!("a notification was still being sent; the next start sends it again");
         }
+        // What still worked with the database would report it closed.
+        self.housekeeping.shutdown().await;
+        self.state.metrics.archive.stop().await;
         _ = tokio::time::timeout(LAST_GOODBYE, company.leave()).await;
         // A statement that hangs on an unreachable database must not keep the process alive.
         _ = tokio::time::timeout(LAST_GOODBYE, self.state.store.clone().close()).await;
@@ -296,8 +295,8 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         access: access.clone(),
         registry: registry.clone(),
         fleet: fleet.clone(),
-        outputs: shares.outputs.clone(),
         cluster: cluster.clone(),
+        outputs: shares.outputs.clone(),
     });
     jobs.batches().resume_all().await?;
     let logs = Logs::new(registry.clone(), feeds.clone(), fleet.clone(), cluster.company.clone());

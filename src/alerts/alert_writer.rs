@@ -149,6 +149,7 @@ impl AlertWriter {
                 Ok(Some(outcomes)) => break outcomes,
                 Ok(None) => return WriteOutcome::Refused,
                 Err(BatchWriterError::Stopped) => return WriteOutcome::Pointless,
+                Err(BatchWriterError::Store(error)) if error.is_closed() => return WriteOutcome::Pointless,
                 Err(BatchWriterError::Store(error)) => {
                     if matches!(self.store.owner_of_server(server.id).await, Ok(None)) {
                         return WriteOutcome::Pointless;

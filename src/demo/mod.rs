@@ -55,6 +55,10 @@ use crate::store::NewServer;
 /// How long the greeting waits for the first sample.
 const FIRST_SAMPLE: Duration = Duration::from_secs(10);
 
+/// What is said while the author writes.
+const WRITING: &str =
+    "30 days of history are being written: charts that reach back beyond today fill up in about a minute.\n";
+
 /// The name of the server that is real.
 const THIS_MACHINE: &str = "this machine";
 
@@ -263,7 +267,9 @@ impl Demo {
         if tokio::time::timeout(FIRST_SAMPLE, first_sample).await.is_err() {
             tracing::warn!("the agent of this machine has not sent a sample yet");
         }
-        Ok(greeting(address, &password, server_id, fleet))
+        let is_writing = self.author.as_ref().is_some_and(|author| !author.is_finished());
+        let history = if is_writing { WRITING } else { "" };
+        Ok(greeting(address, &password, server_id, fleet, history))
     }
 
     /// Runs until `stop` resolves.
@@ -279,6 +285,8 @@ impl Demo {
         // Only data that is kept has a next start, and that writes what is missing.
         if let Some(author) = self.author {
             author.abort();
+            // An error says that it was interrupted.
+            _ = author.await;
         }
         _ = self.stop_agents.send(true);
         for agent in self.agents {
@@ -289,8 +297,8 @@ impl Demo {
     }
 }
 
-/// The text for newcomers: the address, the account, and commands to paste.
-fn greeting(address: SocketAddr, password: &SecretString, id: Uuid, fleet: u16) -> String {
+/// The text for newcomers: the address, the account, and commands to paste. `history` is a line, or empty.
+fn greeting(address: SocketAddr, password: &SecretString, id: Uuid, fleet: u16, history: &str) -> String {
     let (base, password, username) = (dial(address), password.expose_secret(), account::VISITOR.username);
     let simulated = match fleet {
         0 => String::new(),
@@ -300,7 +308,7 @@ fn greeting(address: SocketAddr, password: &SecretString, id: Uuid, fleet: u16) 
     format!(
         r#"
 Signalbox is running, and an agent of this machine is connected.{simulated}
-Open the address in a browser:
+{history}Open the address in a browser:
 
   address    {base}
   user name  {username}
@@ -350,5 +358,14 @@ mod tests {
 
         assert!(early < late);
         assert_eq!(early.get_version_num(), 7);
+    }
+
+    #[test]
+    fn the_greeting_says_that_history_is_being_written() {
+        let (address, password) = (SocketAddr::from((Ipv4Addr::LOCALHOST, 8_000)), SecretString::from("secret"));
+        let said = |history| greeting(address, &password, Uuid::nil(), 24, history);
+
+        assert!(said(WRITING).contains("simulated.\n30 days of history are being written"));
+        assert!(said("").contains("simulated.\nOpen the address"));
     }
 }

@@ -207,6 +207,9 @@ async fn write_all(store: Store, mut events: mpsc::Receiver<NewServerEvent>) {
             some.push(event);
         }
         while let Err(error) = store.record_events(&some).await {
+            if error.is_closed() {
+                return;
+            }
             tracing::warn!(%error, events = some.len(), "events could not be written, will try again");
             tokio::time::sleep(AGAIN_AFTER).await;
         }

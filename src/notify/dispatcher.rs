@@ -235,6 +235,8 @@ impl Dispatcher {
             dispatcher.progress.is_reminding = false;
             match reminded {
                 Ok(()) => dispatcher.look(ctx),
+                // The next start queues them.
+                Err(_) if dispatcher.progress.is_stopping => {}
                 Err(error) => {
                     tracing::error!(%error, "reminders could not be queued, will try again");
                     dispatcher.sleep_at_most(RETRY_AFTER, ctx);
@@ -290,7 +292,9 @@ impl Actor for Dispatcher {
             store.hasten_alerts(latest, now).await
         };
         ctx.spawn(released.into_actor(self).map(|released, dispatcher, ctx| {
-            if let Err(error) = released {
+            if let Err(error) = released
+                && !dispatcher.progress.is_stopping
+            {
                 // They are sent anyway, when their claims expire.
                 tracing::warn!(%error, "claims of the previous run could not be released, their messages wait until the claims expire");
             }

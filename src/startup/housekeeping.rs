@@ -1,11 +1,11 @@
-//! Removes expired data now and each hour: at a start, everything that expired while the service was stopped. Also
-//! compacts the service's own metrics.
+//! What the service does by itself, for as long as it runs. Removes expired data now and each hour: at a start, everything that
+//! expired while the service was stopped. Also compacts the service's own metrics.
 
 use std::time::Duration;
 
-use actix_web::rt::spawn;
+use tokio::task::JoinSet;
 
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::observe::Exporter;
 use crate::periodic::every;
 use crate::state::State;
@@ -18,20 +18,25 @@ const TIDY_EVERY: Duration = Duration::from_secs(3_600);
 /// By then a service that answers 50,000 requests per second holds 4 MB of durations.
 const COUNT_EVERY: Duration = Duration::from_secs(5);
 
-/// Runs for as long as the service does.
-pub(super) fn keep(state: &State) {
+/// Starts the work, which lasts until it is shut down or dropped.
+pub(super) fn keep(state: &State) -> JoinSet<()> {
+    let mut work = JoinSet::new();
+    let fleet = state.fleet.clone();
+    work.spawn_local(clock::keep(state.clock.clone(), move || fleet.clock_offsets(), state.store.clone()));
+    let (shards, patience) = (state.cluster.shards.clone(), state.config.timing.offline_patience);
+    work.spawn_local(state.events.clone().keep(shards, patience));
     let (store, clock) = (state.store.clone(), state.clock.clone());
-    spawn(every(TIDY_EVERY, async move || forget_logins(&store, &clock).await));
+    work.spawn_local(every(TIDY_EVERY, async move || forget_logins(&store, &clock).await));
     let (jobs, kept_days) = (state.jobs.clone(), state.config.command_days);
-    spawn(every(TIDY_EVERY, async move || jobs.tidy(kept_days).await));
+    work.spawn_local(every(TIDY_EVERY, async move || jobs.tidy(kept_days).await));
     let approvals = state.jobs.approvals().clone();
-    spawn(async move { approvals.keep().await });
+    work.spawn_local(async move { approvals.keep().await });
     let (schedules, alerts) = (state.jobs.schedules().clone(), state.alerts.clone());
-    spawn(async move { schedules.keep(&alerts).await });
+    work.spawn_local(async move { schedules.keep(&alerts).await });
     let (alerts, kept_days) = (state.alerts.clone(), state.config.alert_days);
-    spawn(every(TIDY_EVERY, async move || alerts.tidy(kept_days).await));
+    work.spawn_local(every(TIDY_EVERY, async move || alerts.tidy(kept_days).await));
     let notifier = state.notifier.clone();
-    spawn(every(TIDY_EVERY, async move || notifier.tidy().await));
+    work.spawn_local(every(TIDY_EVERY, async move || notifier.tidy().await));
     let updates = Updates {
         clock: state.clock.clone(),
         store: state.store.clone(),
@@ -40,9 +45,10 @@ pub(super) fn keep(state: &State) {
         programs: state.programs.clone(),
         pace: state.config.timing.updates.clone(),
     };
-    spawn(async move { updates.keep().await });
+    work.spawn_local(async move { updates.keep().await });
     let exporter = Exporter::install();
-    spawn(every(COUNT_EVERY, async move || exporter.tidy()));
+    work.spawn_local(every(COUNT_EVERY, async move || exporter.tidy()));
+    work
 }
 
 async fn forget_logins(store: &Store, clock: &Clock) {

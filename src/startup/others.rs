@@ -6,6 +6,8 @@ mod several;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::JoinSet;
+
 use super::StartupError;
 use crate::alerts::{self, Alerts};
 use crate::clock::{Clock, Lead};
@@ -44,8 +46,8 @@ pub(super) trait Wiring {
     /// How long the service announces its end before it stops, by default.
     fn usual_drain(&self) -> Duration;
 
-    /// Starts the tasks that instances owe each other.
-    fn keep(&self, state: &State);
+    /// Starts the tasks that instances owe each other. Those that use the database join `work`.
+    fn keep(&self, state: &State, work: &mut JoinSet<()>);
 }
 
 /// Checks whether several instances can work with this configuration.

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use sea_orm::sqlx::postgres::{PgConnectOptions, PgConnection};
 use sea_orm::sqlx::{self, Connection, Row};
-use sea_orm::{ConnectOptions, Database, DbErr, RuntimeErr};
+use sea_orm::{ConnAcquireErr, ConnectOptions, Database, DbErr, RuntimeErr};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -77,6 +77,10 @@ impl HealthProbe {
                 match &done {
                     Ok(_) => self.answered.store(millis(self.began.elapsed()), Ordering::Relaxed),
                     Err(error) if is_read_only(error) => self.refused(),
+                    // The connections were replaced while it waited for one. Only a store that was closed may say that it is.
+                    Err(DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed)) if !self.has_hung_up() => {
+                        return Err(away());
+                    }
                     Err(_) => {}
                 }
                 done
@@ -92,6 +96,10 @@ impl HealthProbe {
     /// Ends the checks: nobody needs them any more.
     pub fn hang_up(&self) {
         self.state.send_replace(State::HungUp);
+    }
+
+    fn has_hung_up(&self) -> bool {
+        *self.state.borrow() == State::HungUp
     }
 
     async fn becomes(&self, wanted: State) {
@@ -240,6 +248,22 @@ async fn asked(mut connection: PgConnection) -> Result<(PgConnection, Writes), s
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::StoreError;
+
+    #[tokio::test]
+    async fn only_a_store_that_was_closed_says_so_and_not_connections_that_were_replaced() {
+        let line = HealthProbe::new();
+        let ask = async || {
+            let closed = DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed);
+            StoreError::from(line.unless_away(async { Err::<(), _>(closed) }).await.unwrap_err())
+        };
+
+        let replaced = ask().await;
+        line.hang_up();
+
+        assert!(replaced.is_busy() && !replaced.is_closed());
+        assert!(ask().await.is_closed());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_database_that_answers_others_is_not_away() {

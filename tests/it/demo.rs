@@ -107,8 +107,8 @@ async fn a_demo_on_kept_data_comes_back_with_the_same_server() {
 
 #[actix_web::test]
 async fn a_demo_that_is_stopped_while_it_starts_removes_its_data() {
-    // As soon as it has a directory, and while it makes its servers.
-    for count in [None, Some(2)] {
+    // As soon as it has a directory, while it makes its servers, and once it has all of them and writes their history.
+    for count in [None, Some(2), Some(25)] {
         let temporary = tempfile::tempdir().unwrap();
         let mut command = demo_with(&[]);
         command.env("TMPDIR", temporary.path());
@@ -123,6 +123,8 @@ async fn a_demo_that_is_stopped_while_it_starts_removes_its_data() {
 
         let outcome = demo.outcome().await;
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        // Nothing works with the database any more when that closes.
+        assert!(!outcome.stderr.contains("Connection closed"), "{outcome:?}");
         let left: Vec<_> = fs::read_dir(temporary.path()).unwrap().collect();
         assert!(left.is_empty(), "{left:?}");
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, ResponseFuture, WrapFuture};
+use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Handler, Message, ResponseFuture, WrapFuture};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
@@ -76,11 +76,21 @@ impl ArchiveHandle {
     pub async fn settle(&self) -> Result<(), Busy> {
         self.address.send(Settle).await.map_err(|_| Busy)
     }
+
+    /// Ends the archiver where it is: each of its transactions is whole, or did not happen.
+    pub async fn stop(&self) {
+        // If the archiver has stopped already, there is nothing to end.
+        _ = self.address.send(Stop).await;
+    }
 }
 
 #[derive(Message)]
 #[rtype(result = "()")]
 struct Settle;
+
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Stop;
 
 struct Archiver {
     /// Locked during a step.
@@ -110,5 +120,13 @@ impl Handler<Settle> for Archiver {
     fn handle(&mut self, _: Settle, _: &mut Self::Context) -> Self::Result {
         let work = self.work.clone();
         Box::pin(async move { work.lock().await.step(true).await })
+    }
+}
+
+impl Handler<Stop> for Archiver {
+    type Result = ();
+
+    fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {
+        ctx.stop();
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::super::StartupError;
@@ -81,14 +82,14 @@ impl Wiring for Alone {
         Duration::ZERO
     }
 
-    fn keep(&self, state: &State) {
+    fn keep(&self, state: &State, work: &mut JoinSet<()>) {
         let follower = AuditTailer::from(state.store.clone(), self.head_at_start.clone());
         let followed = state.clone();
-        actix_web::rt::spawn(follower.keep_beside(move |change| {
+        work.spawn_local(follower.keep_beside(move |change| {
             let state = followed.clone();
             actix_web::rt::spawn(async move { effects::apply(&state, change).await });
         }));
         let jobs = state.jobs.clone();
-        actix_web::rt::spawn(async move { jobs.batches().keep_resuming().await });
+        work.spawn_local(async move { jobs.batches().keep_resuming().await });
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::super::StartupError;
@@ -96,7 +97,7 @@ impl Wiring for Several {
         DRAIN
     }
 
-    fn keep(&self, state: &State) {
+    fn keep(&self, state: &State, work: &mut JoinSet<()>) {
         let Others { bus_client, members, remote, .. } = &self.others;
         let reconciler = reconciler(state);
         remote.open(Arc::new(PeerServer::new(peer_server::Parts {
@@ -107,20 +108,20 @@ impl Wiring for Several {
             reconciler: reconciler.clone(),
         })));
         let follower = AuditTailer::from(state.store.clone(), self.head_at_start.clone());
-        actix_web::rt::spawn(reconciler.keep(members.lost()));
+        work.spawn_local(reconciler.keep(members.lost()));
         actix_web::rt::spawn(nudge_others(state.notifier.clone(), bus_client.clone()));
         actix_web::rt::spawn(heed_nudges(state.notifier.clone(), bus_client.clone()));
         actix_web::rt::spawn(self.cluster.change_signal().clone().keep(bus_client.clone()));
         let followed = state.clone();
-        actix_web::rt::spawn(follower.keep(bus_client.clone(), move |change| {
+        work.spawn_local(follower.keep(bus_client.clone(), move |change| {
             let state = followed.clone();
             actix_web::rt::spawn(async move { effects::apply(&state, change).await });
         }));
         let feeds = state.feeds.clone();
-        actix_web::rt::spawn(members.clone().sweep(move |swept| {
+        work.spawn_local(members.clone().sweep(move |swept| {
             swept.into_iter().for_each(|swept| feeds.publish_swept(swept));
         }));
-        actix_web::rt::spawn(state.jobs.clone().keep_company(remote.clone()));
+        work.spawn_local(state.jobs.clone().keep_company(remote.clone()));
     }
 }
 
