@@ -127,11 +127,18 @@ async fn a_container_that_takes_too_much_memory_is_reported() {
 
     let limits = json!({"HostConfig": {"Memory": 16 << 20, "MemorySwap": 16 << 20}});
     // The container outlives the process that takes it: of one that ends at once the engine may not learn why.
-    let hog = engine.run_with("sh -c 'x=a; while true; do x=$x$x; done'; sleep 1; exit 3", limits);
-    until(&mut dashboard, &hog, "oom").await;
-    let die = until(&mut dashboard, &hog, "die").await;
-
-    assert_eq!(die["exit_code"], 3);
+    let mut is_reported = false;
+    // Where the engine misses it, another container has to show it.
+    for _ in 0..5 {
+        let hog = engine.run_with("sh -c 'x=a; while true; do x=$x$x; done'; sleep 1; exit 3", limits.clone());
+        is_reported = until_any(&mut dashboard, &hog, &["oom", "die"]).await["action"] == "oom";
+        if is_reported {
+            let die = until(&mut dashboard, &hog, "die").await;
+            assert_eq!(die["exit_code"], 3);
+            break;
+        }
+    }
+    assert!(is_reported);
 }
 
 #[actix_web::test]
