@@ -236,7 +236,7 @@ impl AlertWriter {
     /// Publishes an alert that was resolved already. An earlier attempt may have done so, and its answer was lost.
     async fn tell_resolved(&self, change: &AlertChange) {
         let AlertChange::Resolved { id, .. } = change else { return };
-        match self.store.alert(*id).await {
+        match self.store.find_alert(*id).await {
             Ok(Some(alert)) => self.tell(&alert).await,
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, alert.id = %id, "a resolved alert cannot be read for dashboards"),

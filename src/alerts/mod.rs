@@ -275,7 +275,7 @@ impl Alerts {
 
     /// Informs the evaluator, if this instance has it, that a person resolved an alert.
     pub async fn resolved(&self, id: Uuid) -> Result<(), StoreError> {
-        let Some(alert) = self.writer.store.alert(id).await? else { return Ok(()) };
+        let Some(alert) = self.writer.store.find_alert(id).await? else { return Ok(()) };
         if let Some(Ok(heeded)) = self.inbox(alert.server_id).map(|inbox| inbox.order(Change::Acted(Box::new(alert)))) {
             _ = tokio::time::timeout(HEEDED_WITHIN, heeded).await;
         }

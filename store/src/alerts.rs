@@ -137,11 +137,6 @@ impl Store {
         .await
     }
 
-    /// An alert of any owner.
-    pub async fn alert(&self, id: Uuid) -> Result<Option<Alert>, StoreError> {
-        Ok(alert::Entity::find_by_id(id).one(&self.read).await?)
-    }
-
     /// Finds an alert of any owner: its server decides who may see it.
     pub async fn find_alert(&self, id: Uuid) -> Result<Option<Alert>, StoreError> {
         Ok(alert::Entity::find_by_id(id).one(&self.read).await?)

@@ -163,7 +163,7 @@ async fn the_deletion_of_an_account_with_many_alerts_can_be_interrupted_and_aske
     scene.service.client.post("/auth/login").form(&form).expect_error(401, "invalid_credentials").await;
     admin.read(&format!("/servers/{}", scene.server_id)).await;
     // It may have ended since: no rule raises it.
-    assert_eq!(store.alert(open.id).await.unwrap().map(|alert| alert.owner_id), Some(scene.admin.id));
+    assert_eq!(store.find_alert(open.id).await.unwrap().map(|alert| alert.owner_id), Some(scene.admin.id));
 
     scene.delete_bob().await;
 
