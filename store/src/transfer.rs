@@ -8,7 +8,7 @@
 //! account last ([`Store::finish_deletion`]).
 
 use entity::{Millis, alert, alert_threshold, command, command_batch, grant, notification, server, user};
-use sea_orm::sea_query::{Expr, IntoCondition, SimpleExpr};
+use sea_orm::sea_query::{Expr, IntoCondition};
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
@@ -127,19 +127,8 @@ pub(super) async fn delete_user(transaction: &impl ConnectionTrait, user_id: Uui
 /// Works off some of the history of a user without servers: alerts and commands go to the owners of their servers, commands
 /// leave the user's batches, and these and notifications end. Returns whether there may be more.
 async fn shorten_history(transaction: &impl ConnectionTrait, user_id: Uuid) -> Result<bool, StoreError> {
-    let alerts = some::<alert::Entity>(transaction, alert::Column::Id, alert::Column::OwnerId.eq(user_id)).await?;
-    alert::Entity::update_many()
-        .col_expr(alert::Column::OwnerId, owner_of_server("alerts"))
-        .filter(alert::Column::Id.is_in(alerts.iter().copied()))
-        .exec(transaction)
-        .await?;
-    let of_owner = command::Column::OwnerId.eq(user_id);
-    let commands = some::<command::Entity>(transaction, command::Column::Id, of_owner).await?;
-    command::Entity::update_many()
-        .col_expr(command::Column::OwnerId, owner_of_server("commands"))
-        .filter(command::Column::Id.is_in(commands.iter().copied()))
-        .exec(transaction)
-        .await?;
+    let alerts = give::<alert::Entity>(transaction, alert::Column::Id, alert::Column::OwnerId, user_id).await?;
+    let commands = give::<command::Entity>(transaction, command::Column::Id, command::Column::OwnerId, user_id).await?;
     // What has run is no part of a batch any more.
     let of_owner = command_batch::Column::OwnerId.eq(user_id);
     let batches = some::<command_batch::Entity>(transaction, command_batch::Column::Id, of_owner).await?;
@@ -166,6 +155,25 @@ async fn shorten_history(transaction: &impl ConnectionTrait, user_id: Uuid) -> R
     Ok([alerts, commands, batches, batched, notifications].iter().any(|rows| rows.len() as u64 >= AT_ONCE))
 }
 
+/// Moves some rows of a user to the present owners of their servers. Returns the ids of the rows.
+async fn give<E: EntityTrait>(
+    transaction: &impl ConnectionTrait,
+    id: E::Column,
+    owner: E::Column,
+    user_id: Uuid,
+) -> Result<Vec<Uuid>, StoreError> {
+    let rows = some::<E>(transaction, id, owner.eq(user_id)).await?;
+    let entity = E::default();
+    let table = entity.table_name();
+    let owner_of_server = format!("(SELECT servers.owner_id FROM servers WHERE servers.id = {table}.server_id)");
+    E::update_many()
+        .col_expr(owner, Expr::cust(owner_of_server))
+        .filter(id.is_in(rows.iter().copied()))
+        .exec(transaction)
+        .await?;
+    Ok(rows)
+}
+
 /// The ids of some rows.
 async fn some<E: EntityTrait>(
     transaction: &impl ConnectionTrait,
@@ -174,9 +182,4 @@ async fn some<E: EntityTrait>(
 ) -> Result<Vec<Uuid>, StoreError> {
     let rows = E::find().select_only().column(id).filter(which.into_condition()).limit(AT_ONCE);
     Ok(rows.into_tuple().all(transaction).await?)
-}
-
-/// The present owner of the server that a row of this table names.
-fn owner_of_server(table: &str) -> SimpleExpr {
-    Expr::cust(format!("(SELECT servers.owner_id FROM servers WHERE servers.id = {table}.server_id)"))
 }
