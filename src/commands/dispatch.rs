@@ -58,7 +58,6 @@ mod tests {
     use signalbox_protocol::Timestamp;
 
     use super::*;
-    use crate::audit::Actor;
     use crate::auth::access::Access;
     use crate::clock::Clock;
     use crate::commands::alone::Alone;
@@ -177,15 +176,7 @@ mod tests {
     }
 
     fn row(status: JobStatus) -> Command {
-        let new = NewJob {
-            server_id: Uuid::now_v7(),
-            owner_id: Uuid::nil(),
-            actor: Actor::command_line(),
-            command: "make".to_owned(),
-            stdin: None,
-            signed: None,
-            timeout_seconds: 60,
-        };
+        let new = NewJob::of_make(Uuid::now_v7(), Uuid::nil());
         new.into_row(status, None, Timestamp::now())
     }
 

@@ -23,6 +23,20 @@ pub struct NewJob {
 }
 
 impl NewJob {
+    /// A job for tests.
+    #[cfg(test)]
+    pub(super) fn of_make(server_id: Uuid, owner_id: Uuid) -> Self {
+        Self {
+            server_id,
+            owner_id,
+            actor: Actor::command_line(),
+            command: "make".to_owned(),
+            stdin: None,
+            signed: None,
+            timeout_seconds: 60,
+        }
+    }
+
     pub(super) fn into_row(self, status: JobStatus, batch_id: Option<Uuid>, now: Timestamp) -> Command {
         Command {
             id: Uuid::now_v7(),

@@ -153,7 +153,6 @@ mod tests {
     use tokio::time::{sleep, timeout};
 
     use super::*;
-    use crate::audit::Actor;
     use crate::bus::client::BusClient;
     use crate::bus::local::LocalBus;
     use crate::bus::subject::Subjects;
@@ -168,15 +167,7 @@ mod tests {
     }
 
     fn start(server_id: Uuid) -> Start {
-        let new = NewJob {
-            server_id,
-            owner_id: Uuid::nil(),
-            actor: Actor::command_line(),
-            command: "make".to_owned(),
-            stdin: None,
-            signed: None,
-            timeout_seconds: 60,
-        };
+        let new = NewJob::of_make(server_id, Uuid::nil());
         let row = new.into_row(JobStatus::Running, None, Timestamp::now());
         Start { reader: Uuid::nil(), row: (&row).into(), stdin: None }
     }

@@ -252,19 +252,10 @@ fn is_recent(row: &Command, now: Timestamp) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::Actor;
     use crate::commands::NewJob;
 
     fn started(at: Timestamp) -> Command {
-        let new = NewJob {
-            server_id: Uuid::now_v7(),
-            owner_id: Uuid::nil(),
-            actor: Actor::command_line(),
-            command: "make".to_owned(),
-            stdin: None,
-            signed: None,
-            timeout_seconds: 60,
-        };
+        let new = NewJob::of_make(Uuid::now_v7(), Uuid::nil());
         new.into_row(JobStatus::Running, None, at)
     }
 

@@ -89,21 +89,12 @@ mod tests {
     use signalbox_protocol::agent::{CommandOutput, Stream};
 
     use super::*;
-    use crate::audit::Actor;
     use crate::commands::NewJob;
     use crate::shares::line::{Limits, Stay};
     use crate::shares::sizes::OUTPUT_BYTES;
 
     fn job(owner_id: Uuid) -> Job {
-        let new = NewJob {
-            server_id: Uuid::now_v7(),
-            owner_id,
-            actor: Actor::command_line(),
-            command: "make".to_owned(),
-            stdin: None,
-            signed: None,
-            timeout_seconds: 60,
-        };
+        let new = NewJob::of_make(Uuid::now_v7(), owner_id);
         Job::new(new.into_row(JobStatus::Running, None, Timestamp::now()))
     }
 
