@@ -66,7 +66,8 @@ impl CommandErrorOut {
 pub struct CommandOut {
     #[serde(flatten)]
     summary: CommandSummaryOut,
-    /// Both streams in the order in which they arrived. Over 1 MiB the middle is omitted, and a line says so.
+    /// Both streams in the order in which they arrived. Over 1 MiB, or while all output takes too much memory, the middle is
+    /// omitted, and a line says so.
     output: String,
     stdout: String,
     stderr: String,
