@@ -17,6 +17,8 @@
 //! - [`clock`] decides which time can be trusted, here and on every agent
 //! - [`cluster`] connects several instances on one database; [`peer_server`] answers the other instances, and [`reconciler`]
 //!   compares what this instance holds with the database
+//! - [`commands`] runs commands, batches and schedules; [`events`] has the events of servers; [`updates`] rolls releases of
+//!   the agent out
 //! - [`docker`] asks agents about containers
 //! - [`recordings`] asks agents for what terminals have shown
 //! - [`ingest`] routes a sample to all its consumers, [`metrics`] stores it durably and reads it again;

@@ -127,7 +127,7 @@ impl Connector {
         );
         self.follow_interval(response.sample_interval_seconds);
         // The number that the service says it has (`ack_seq`) frees nothing here, because another machine with the same key may
-        // have reached it. What is sent again is at most four batches, and after an interrupted backlog the live samples of
+        // have reached it. What is sent again is at most two batches, and after an interrupted backlog the live samples of
         // that time; the service stores a sample once.
         let methods = AgentMethods {
             info: self.info.clone(),

@@ -24,7 +24,7 @@ const ALERT_WITHIN: Duration = Duration::from_secs(5);
 const OFFER_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// How long a batch of an agent that catches up waits while memory is over its budget. A live sample comes after at
-/// most four such batches, which is how many an agent sends ahead.
+/// most two such batches, which is how many an agent sends ahead.
 const LATE_BATCH_WAITS: Duration = Duration::from_secs(1);
 
 /// The pause before a batch is offered again while nothing can be written: neither a full disk nor a database outage
