@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::fs::OFlags;
@@ -14,8 +14,12 @@ use rustix::fs::OFlags;
 /// Its lock says that a process uses the directory, and its text says which one.
 const LOCK_FILE: &str = "lock";
 
-/// How often a claim checks whether an earlier agent of this process is done.
+/// How often a claim checks whether an earlier agent is done.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How long a claim waits for a process that is ending: one that was killed looks dead a moment before the last of its threads has
+/// closed its files. Less than callers wait for a disk ([`super::WAIT`]).
+const ENDS_WITHIN: Duration = Duration::from_millis(200);
 
 /// The permissions of the group and of all others.
 const OF_OTHERS: u32 = 0o077;
@@ -153,7 +157,7 @@ fn claim(path: &Path) -> Result<File, OpenError> {
 fn lock(directory: &Path) -> Result<File, OpenError> {
     let path = directory.join(LOCK_FILE);
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
-    match file.try_lock() {
+    match lock_soon(&file, ENDS_WITHIN) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             return Err(OpenError::Locked { path: directory.to_owned(), pid: holder(&mut file) });
@@ -167,6 +171,18 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
         tracing::debug!(%error, "cannot note which process uses the state directory");
     }
     Ok(file)
+}
+
+/// Locks a file, and waits for a while where another process has it.
+#[expect(clippy::disallowed_methods, reason = "no worker thread is blocked")]
+fn lock_soon(file: &File, within: Duration) -> Result<(), TryLockError> {
+    let deadline = Instant::now() + within;
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(LOOK_EVERY),
+            outcome => return outcome,
+        }
+    }
 }
 
 /// The process that wrote its id into a lock; none where it has not done so yet.
@@ -221,5 +237,25 @@ mod tests {
         assert_eq!(is_over, (false, false));
         assert_eq!(claiming.join().unwrap().unwrap(), directory.path());
         assert!(usage.is_over());
+    }
+
+    #[test]
+    fn a_process_that_is_ending_is_no_other_agent() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(LOCK_FILE);
+        let ending = File::create(&path).unwrap();
+        ending.try_lock().unwrap();
+        let (starts, started) = std::sync::mpsc::channel();
+        let locking = thread::spawn(move || {
+            let file = File::open(&path).unwrap();
+            starts.send(file.try_lock().is_err()).unwrap();
+            lock_soon(&file, Duration::from_secs(20))
+        });
+
+        assert!(started.recv().unwrap());
+        thread::park_timeout(LOOK_EVERY * 5);
+        drop(ending);
+
+        locking.join().unwrap().unwrap();
     }
 }
