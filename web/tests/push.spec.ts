@@ -134,6 +134,27 @@ test('a browser that subscribes is a channel, until it is turned off there', asy
   expect(await page.evaluate(() => localStorage.getItem('test-endpoint'))).toBeNull();
 });
 
+test('a click before the service has said that it sends push messages turns them on', async ({
+  page,
+  account,
+  site,
+}) => {
+  await replacePushManager(page.context());
+  let answer = () => {};
+  const clicked = new Promise<void>((done) => (answer = done));
+  await page.route('**/api/v1/service', async (route) => {
+    await clicked;
+    await route.continue();
+  });
+  await enter(page, account, '/account/notifications');
+
+  await page.getByRole('button', { name: t.notices.turnOn() }).click();
+  answer();
+
+  await expect(page.getByText(t.notices.push())).toBeVisible();
+  expect(await channels(site, account)).toHaveLength(1);
+});
+
 test('its channel has no settings to type, but all others', async ({ page, account, site }) => {
   await turnOn(page, account);
   const { id, name } = await onlyChannel(site, account);

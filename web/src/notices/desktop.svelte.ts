@@ -6,6 +6,7 @@ import { failureOf } from '../api/failure';
 import { fleet } from '../live/fleet.svelte';
 import { titleOf } from '../pages/alerts/sentence';
 import { router } from '../router/router.svelte';
+import { service } from '../session/service.svelte';
 import { keep, kept } from '../text/kept';
 import { canPush, isStillThere, subscribe, subscribed, unsubscribe } from './push';
 
@@ -41,6 +42,8 @@ class Desktop {
     if (this.#permission === null) return;
     this.#permission = await Notification.requestPermission();
     if (this.#permission !== 'granted') return;
+    // A click may come before the service has said whether it sends push messages.
+    if (!service.info) await service.load();
     this.#choose(true);
     this.failure = null;
     if (canPush()) {
