@@ -57,6 +57,8 @@ const NAMES: Names = Names {
     prefix: "SIGNALBOX_",
     others: &[
         "SIGNALBOX_AGENT_",
+        "SIGNALBOX_CA_FILE",
+        "SIGNALBOX_ENROLMENT_TOKEN",
         "SIGNALBOX_TEST_",
         "SIGNALBOX_ROOT",
         "SIGNALBOX_TOKEN",

@@ -40,7 +40,7 @@ const STEADY_AFTER: Duration = DEAD_AFTER.saturating_add(BEAT_EVERY);
 #[derive(Debug, thiserror::Error)]
 pub enum EnterError {
     #[error(
-        "other instances on this database have other secrets: all need the same --jwt-secret-file and --encryption-key-file"
+        "other instances on this database have other secrets: all need the same --jwt-secret-file and --encryption-key-file, and the same --push-key-file or none"
     )]
     OtherSecrets,
     #[error(

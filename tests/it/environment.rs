@@ -47,8 +47,9 @@ async fn an_empty_variable_and_those_of_others_set_nothing() {
     for name in empty.into_iter().chain(["LOG", "WORKERS", "DRAIN", "REGISTRATION", "INSTALL_DIR"]) {
         command.env(format!("SIGNALBOX_{name}"), "");
     }
-    // The agent's variable, and those that Kubernetes sets for a service of this name.
-    command.env("SIGNALBOX_AGENT_KEY", "sbk_1").env("SIGNALBOX_SERVICE_HOST", "10.0.0.1");
+    // Those of the agent, signalboxctl and install.sh, and those that Kubernetes sets for a service of this name.
+    command.env("SIGNALBOX_AGENT_KEY", "sbk_1").env("SIGNALBOX_CA_FILE", "ca.pem").env("SIGNALBOX_TOKEN", "sbt_1");
+    command.env("SIGNALBOX_ENROLMENT_TOKEN", "sbe_1").env("SIGNALBOX_SERVICE_HOST", "10.0.0.1");
     command.env("SIGNALBOX_PORT", "tcp://10.0.0.1:8000").env("SIGNALBOX_PORT_8000_TCP_ADDR", "10.0.0.1");
 
     let mut service = Launched::start(command);
