@@ -18,11 +18,11 @@ install.sh [OPTION VALUE]...
                         SIGNALBOX_ENROLMENT_TOKEN or
   --enrol-file FILE     a file that holds the token
   --name NAME           the server's name, where it is not the host name; with an enrolment, or for those who sign
-  --commands on|signed|off  may the service run commands on this server? (off)
-  --docker off|read|signed|control  what may it do with containers? (read; with commands or a terminal: off)
-  --logs on|off         may it read the system's log, and the files of --log-path? (off)
+  --commands on|signed|off  whether the service may run commands (off)
+  --docker off|read|signed|control  what it may do with containers (read; with commands or a terminal: off)
+  --logs on|off         whether it may read the system's log, and the files of --log-path (off)
   --log-path PATH       a file, or a directory of files, that may be read; repeatable
-  --terminal on|signed|off  may it open a terminal? (off)
+  --terminal on|signed|off  whether it may open a terminal (off)
   --signers WHO         whose signatures count for what is "signed"; adds their keys; repeatable. WHO is
                           FILE       public keys, or lines in the format of OpenSSH's allowed_signers; a name with
                                      a = in it needs a path, as in ./a=b.pub, and none has a space
@@ -33,15 +33,15 @@ install.sh [OPTION VALUE]...
   --approvals N         how many different people have to sign, 1 to 10 (1)
   --allow LINE          a command that runs without a signature, without a shell; a word * is any one word that does
                         not begin with -; repeatable; replaces the list of the policy: --allow 'systemctl restart nginx'
-  --updates off|signed  does the agent take newer builds of itself from the service, with a signature? (off)
+  --updates off|signed  whether the agent takes newer builds of itself, if they are signed (off)
   --release-signers WHO  whose signatures count for builds; WHO as with --signers; repeatable. The keys are added to
                         /etc/signalbox-agent/release_signers
-  --record on|off       are terminals recorded, on this machine? (off)
-  --processes on|off    may the agent tell which processes use the most? (on)
+  --record on|off       whether terminals are recorded, on this machine (off)
+  --processes on|off    whether the agent tells which processes use the most (on)
   --interval SECONDS    between two samples, 0.5 to 3600 (5)
   --ca-file FILE        trust the certificate authorities of this PEM file and no others
   --url URL             the service's address, where it is not the one that this script came from
-  --uninstall           remove the agent and everything of it
+  --uninstall           remove the agent and all its files
 END
 }
 

@@ -14,7 +14,7 @@ pub enum UserCommand {
     List(ListUsersArgs),
     /// Print a link with which somebody can make an account, once, also if registration is closed
     Invite(InviteArgs),
-    /// End all sessions of a user, and let them sign in no more. Their agents keep sending
+    /// End all sessions of a user, and refuse their sign-ins. Their agents keep sending
     Disable(UserArgs),
     /// Let a disabled user sign in again
     Enable(UserArgs),
@@ -63,7 +63,7 @@ pub struct UserArgs {
 pub struct AdminArgs {
     /// User name or e-mail address
     pub name: String,
-    /// Make the user no administrator instead
+    /// Remove the administrator role instead
     #[arg(long)]
     pub revoke: bool,
     #[command(flatten)]
