@@ -19,7 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// How long a claim waits for a process that is ending: one that was killed looks dead a moment before the last of its threads has
 /// closed its files. Less than callers wait for a disk ([`super::WAIT`]).
-const ENDS_WITHIN: Duration = Duration::from_millis(200);
+const ENDS_WITHIN: Duration = Duration::from_millis(if cfg!(test) { 2_000 } else { 200 });
 
 /// The permissions of the group and of all others.
 const OF_OTHERS: u32 = 0o077;
@@ -157,7 +157,7 @@ fn claim(path: &Path) -> Result<File, OpenError> {
 fn lock(directory: &Path) -> Result<File, OpenError> {
     let path = directory.join(LOCK_FILE);
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
-    match lock_soon(&file, ENDS_WITHIN) {
+    match lock_soon(&file) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             return Err(OpenError::Locked { path: directory.to_owned(), pid: holder(&mut file) });
@@ -173,10 +173,10 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
     Ok(file)
 }
 
-/// Locks a file, and waits for a while where another process has it.
+/// Locks a file. Waits [`ENDS_WITHIN`] where another process has it.
 #[expect(clippy::disallowed_methods, reason = "no worker thread is blocked")]
-fn lock_soon(file: &File, within: Duration) -> Result<(), TryLockError> {
-    let deadline = Instant::now() + within;
+fn lock_soon(file: &File) -> Result<(), TryLockError> {
+    let deadline = Instant::now() + ENDS_WITHIN;
     loop {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(LOOK_EVERY),
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_waits_for_an_earlier_one_of_its_process_and_not_for_another_process() {
+    fn an_agent_waits_for_an_earlier_one_of_its_process_and_only_a_moment_for_another_process() {
         let directory = tempfile::tempdir().unwrap();
         let first = StateDir::new(directory.path());
         let usage = first.usage();
@@ -242,20 +242,20 @@ mod tests {
     #[test]
     fn a_process_that_is_ending_is_no_other_agent() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join(LOCK_FILE);
-        let ending = File::create(&path).unwrap();
+        let ending = File::create(directory.path().join(LOCK_FILE)).unwrap();
         ending.try_lock().unwrap();
+        let next = StateDir::new(directory.path());
         let (starts, started) = std::sync::mpsc::channel();
-        let locking = thread::spawn(move || {
-            let file = File::open(&path).unwrap();
-            starts.send(file.try_lock().is_err()).unwrap();
-            lock_soon(&file, Duration::from_secs(20))
+        let claiming = thread::spawn(move || {
+            starts.send(()).unwrap();
+            next.claim().map(Path::to_owned)
         });
 
-        assert!(started.recv().unwrap());
+        started.recv().unwrap();
+        // So that it has found the lock taken at least once.
         thread::park_timeout(LOOK_EVERY * 5);
         drop(ending);
 
-        locking.join().unwrap().unwrap();
+        assert_eq!(claiming.join().unwrap().unwrap(), directory.path());
     }
 }

@@ -12,9 +12,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// The most time that callers wait for one call: a busy disk takes tens of milliseconds. Beside other tests a thread may wait longer for
-/// a processor.
-pub const WAIT: Duration = Duration::from_millis(if cfg!(test) { 3_000 } else { 500 });
+/// The most time that callers wait for one call: a busy disk takes tens of milliseconds. Tests run programs
+/// that are built for debugging, beside many others: there a thread may wait longer for a processor.
+pub const WAIT: Duration = Duration::from_millis(if cfg!(debug_assertions) { 3_000 } else { 500 });
 
 /// The functions that it calls need a few kilobytes.
 const STACK_BYTES: usize = 128 * 1024;

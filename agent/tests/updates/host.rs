@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -311,8 +311,11 @@ pub async fn eventually<T>(what: &str, probe: impl Fn() -> Option<T>) -> T {
     timeout(PATIENCE, there).await.expect(what)
 }
 
-/// Whether a process of this id exists.
+/// Whether any thread of a process lives. Its first one looks dead while others still close their files.
 pub fn is_alive(pid: u32) -> bool {
-    let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).unwrap_or_default();
-    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
+    let lives = |thread: fs::DirEntry| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
+    };
+    fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.flatten().any(lives))
 }

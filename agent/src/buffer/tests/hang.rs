@@ -38,7 +38,7 @@ fn a_disk_that_hangs_delays_nothing_and_is_used_again_when_it_is_back() {
     hang.end(&mut buffer);
     append(&mut buffer, 10..12);
 
-    // Half a second, and not once for each sample.
+    // Once ([`WAIT`]), and not once for each sample.
     assert!(waited < 8 * WAIT, "{waited:?}");
     assert_eq!(while_it_hung, (0..10).collect::<Vec<_>>());
     assert_eq!(unacked(&mut buffer), [10, 11]);
