@@ -316,7 +316,7 @@ async fn a_departure_that_could_not_be_written_is_retried() {
 
 #[actix::test]
 async fn a_session_that_is_silent_is_ended() {
-    let scene = Scene::with(Duration::from_millis(400), Arc::new(NoPeers));
+    let scene = Scene::with(Duration::from_secs(2), Arc::new(NoPeers));
     let (session_id, mut orders) = scene.holder().await;
 
     assert_eq!(end_of(&mut orders).await, SessionEnd::Silent);

@@ -6,7 +6,7 @@ use signalbox_protocol::Sample;
 use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
 
 use super::reference::assert_means;
-use super::scene::{DAY, HOUR, MINUTE, SECOND, Scene, database, days_ago, every, fresh_table, rich, rows};
+use super::scene::{DAY, HOUR, MINUTE, SECOND, Scene, database, days_ago, every, fresh_table, open_hour, rich, rows};
 
 /// The tiers and spans by their stored numbers.
 const RAW: i64 = 0;
@@ -165,8 +165,8 @@ async fn hours_after_a_damaged_one_are_sealed() {
 #[actix_web::test]
 async fn a_damaged_piece_costs_itself_alone() {
     let mut scene = Scene::of_interval(60 * SECOND).await;
-    let hour = signalbox_protocol::Timestamp::now().as_millis() / HOUR * HOUR;
-    // The current hour is not sealed.
+    let hour = open_hour();
+    // It is not sealed.
     scene.send(every(SECOND, (hour, hour + 60 * SECOND), rich)).await;
     scene.settle().await;
     assert!(damage(&scene, fresh_table(&scene.site.service), "TRUE").await > 0);

@@ -1,10 +1,10 @@
 //! Deleting a server deletes its history, in every form.
 
 use sea_orm::ConnectionTrait;
-use signalbox_protocol::{Encoding, Sample, Timestamp};
+use signalbox_protocol::{Encoding, Sample};
 use uuid::Uuid;
 
-use super::scene::{HOUR, MINUTE, SECOND, Scene, database, days_ago, every, fresh_table, rich, rows};
+use super::scene::{HOUR, MINUTE, SECOND, Scene, database, days_ago, every, fresh_table, open_hour, rich, rows};
 use crate::support::TestService;
 use crate::support::agent::FakeAgent;
 
@@ -22,7 +22,7 @@ async fn kept(service: &TestService, server_id: Uuid) -> [i64; 2] {
 #[actix_web::test]
 async fn a_deleted_servers_history_is_gone_and_the_others_stays() {
     let mut scene = Scene::of_interval(20 * SECOND).await;
-    let (past, hour) = (days_ago(2) + 3 * HOUR, Timestamp::now().as_millis() / HOUR * HOUR);
+    let (past, hour) = (days_ago(2) + 3 * HOUR, open_hour());
     let (other, key) = scene.site.other_server().await;
     let mut agent = FakeAgent::online_in(scene.site.service.address, &key, Encoding::MessagePack).await;
     // Blocks, a piece of the current hour, and samples in memory.
@@ -92,7 +92,7 @@ async fn forget_record(service: &TestService, server_id: Uuid) {
 #[actix_web::test]
 async fn what_a_crash_left_of_a_deleted_server_is_removed() {
     let mut scene = Scene::of_interval(20 * SECOND).await;
-    let (past, hour) = (days_ago(2) + 3 * HOUR, Timestamp::now().as_millis() / HOUR * HOUR);
+    let (past, hour) = (days_ago(2) + 3 * HOUR, open_hour());
     let (other, key) = scene.site.other_server().await;
     let mut agent = FakeAgent::online_in(scene.site.service.address, &key, Encoding::MessagePack).await;
     for (seq, portion) in (1..).zip([(past, past + 2 * HOUR), (hour, hour + 5 * MINUTE)]) {

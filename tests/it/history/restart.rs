@@ -6,13 +6,13 @@ use signalbox_protocol::{Sample, Timestamp};
 
 use super::reference::assert_series;
 use super::scene::{
-    DAY, HOUR, MINUTE, SECOND, Scene, container, days_ago, disk, every, fresh_table, rich, rows, sensor,
+    DAY, HOUR, MINUTE, SECOND, Scene, container, days_ago, disk, every, fresh_table, open_hour, rich, rows, sensor,
 };
 
 #[actix_web::test]
 async fn memory_pieces_and_blocks_outlive_a_restart_together() {
     let mut scene = Scene::of_interval(20 * SECOND).await;
-    let (day, hour) = (days_ago(2), Timestamp::now().as_millis() / HOUR * HOUR);
+    let (day, hour) = (days_ago(2), open_hour());
     let samples = every(20 * SECOND, (hour - 2 * HOUR, hour + HOUR), rich);
     scene.send(every(20 * SECOND, (day, day + 3 * HOUR), rich)).await;
     // Each in three portions, every third sample, so that each hour is in memory, in pieces and in blocks.

@@ -28,6 +28,11 @@ pub fn days_ago(days: i64) -> i64 {
     (Timestamp::now().as_millis().div_euclid(DAY) - days) * DAY
 }
 
+/// When an hour begins that is not sealed during a test: the present one, or the next one where that is about to end.
+pub fn open_hour() -> i64 {
+    (Timestamp::now().as_millis() + 5 * MINUTE) / HOUR * HOUR
+}
+
 /// Settings with which nothing is moved automatically.
 pub fn still(config: &mut Config) {
     config.timing.archive.every = Duration::from_secs(24 * 3_600);

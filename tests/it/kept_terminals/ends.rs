@@ -43,6 +43,8 @@ async fn a_shell_ends_when_its_client_stays_away() {
 
     let ticket = client.lose();
     scene.machine.until_no_process().await;
+    // A task of its own writes it.
+    scene.until_told("terminal.open ok").await;
 
     let error = scene.refusal(&scene.site.owner, &ticket).await;
     let detail = "no such terminal: it has ended, or it was opened by somebody else";

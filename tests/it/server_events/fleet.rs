@@ -146,18 +146,23 @@ async fn the_store_reads_no_events_of_a_server_of_somebody_else() {
 
 #[actix_web::test]
 async fn of_a_server_that_comes_and_goes_all_day_the_newest_are_read() {
-    let site = Site::start().await;
-    let last = last_part();
-    let event = |index: i64| {
-        let kind = if index % 2 == 0 { "online" } else { "offline" };
-        NewServerEvent::new(site.server_id, kind, last.plus_millis(-index * 60_000), json!({}))
+    let bars = loop {
+        let (site, last) = (Site::start().await, last_part());
+        let event = |index: i64| {
+            let kind = if index % 2 == 0 { "online" } else { "offline" };
+            NewServerEvent::new(site.server_id, kind, last.plus_millis(-index * 60_000), json!({}))
+        };
+        let events: Vec<NewServerEvent> = (1..=1_300).map(event).collect();
+        site.store().record_events(&events).await.unwrap();
+        site.turn(site.server_id, "online", last.plus_millis(-60 * HOUR_MS)).await;
+
+        let bars = site.bars("").await;
+
+        // Otherwise all of it is one part earlier by now.
+        if last == last_part() {
+            break bars;
+        }
     };
-    let events: Vec<NewServerEvent> = (1..=1_300).map(event).collect();
-    site.store().record_events(&events).await.unwrap();
-    site.turn(site.server_id, "online", last.plus_millis(-60 * HOUR_MS)).await;
-
-    let bars = site.bars("").await;
-
     let parts = beats(&bars[0]);
     assert_eq!(parts[40..47], ["partly"; 7]);
     // 1,000 minutes reach 33 parts back.
