@@ -14,6 +14,8 @@ pub const SERVER_DELETED: u16 = 4404;
 pub const AUTH_TIMEOUT: u16 = 4408;
 /// A newer connection with a key of the same server took over. The older agent must not reconnect at once.
 pub const REPLACED: u16 = 4409;
+/// The peer said nothing for too long (RFC 6455, 7.4.1: going away): reconnect. Browsers send it when they leave a page.
+pub const SILENT: u16 = 1001;
 /// A message, or one declared by its frame header, is larger than allowed (RFC 6455, 7.4.1).
 pub const TOO_LARGE: u16 = 1009;
 /// The service restarts: reconnect with backoff.

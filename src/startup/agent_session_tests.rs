@@ -209,7 +209,7 @@ async fn each_end_has_its_close_code() {
         (SessionEnd::KeyRevoked, close::UNAUTHORIZED),
         (SessionEnd::ServerDeleted, close::SERVER_DELETED),
         (SessionEnd::Restarting, close::RESTARTING),
-        (SessionEnd::Silent, 1001),
+        (SessionEnd::Silent, close::SILENT),
     ];
     let scene = Scene::new().await;
     for (end, code) in ends {

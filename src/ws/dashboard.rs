@@ -286,7 +286,7 @@ impl<F: Feature> Dashboard<F> {
     /// Pings, and checks whether the peer and its login are still alive.
     fn tend(&mut self, ctx: &mut Context<F>) {
         if self.heartbeat.silence(self.services.clock.resumed()) > self.services.silence_limit {
-            return self.end(1001, "silent for too long", ctx);
+            return self.end(close::SILENT, "silent for too long", ctx);
         }
         ctx.ping(b"");
         self.look_again(ctx);

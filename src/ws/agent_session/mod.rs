@@ -389,7 +389,7 @@ impl Handler<Order> for AgentSession {
             Order::Close(SessionEnd::ServerDeleted) => self.end(close::SERVER_DELETED, "the server was deleted", ctx),
             Order::Close(SessionEnd::Restarting) => self.end(close::RESTARTING, "the service restarts", ctx),
             Order::Close(SessionEnd::Moved) => self.end(close::RESTARTING, "the server has another owner", ctx),
-            Order::Close(SessionEnd::Silent) => self.end(1001, "silent for too long", ctx),
+            Order::Close(SessionEnd::Silent) => self.end(close::SILENT, "silent for too long", ctx),
         }
     }
 }
