@@ -58,7 +58,10 @@ const NAMES: Names = Names {
     others: &[
         "SIGNALBOX_AGENT_",
         "SIGNALBOX_CA_FILE",
+        "SIGNALBOX_CHROMIUM",
         "SIGNALBOX_ENROLMENT_TOKEN",
+        "SIGNALBOX_FIREFOX",
+        "SIGNALBOX_IMAGE",
         "SIGNALBOX_TEST_",
         "SIGNALBOX_ROOT",
         "SIGNALBOX_TOKEN",

@@ -14,7 +14,7 @@ pub enum UserCommand {
     List(ListUsersArgs),
     /// Print a link with which somebody can make an account, once, also if registration is closed
     Invite(InviteArgs),
-    /// End all sessions of a user, and refuse their sign-ins. Their agents keep sending
+    /// End all sessions, tokens and enrolments of a user, and refuse their sign-ins. Their agents keep sending
     Disable(UserArgs),
     /// Let a disabled user sign in again
     Enable(UserArgs),
