@@ -1,4 +1,4 @@
-import { expect, navigation, test } from './support/test.ts';
+import { enter, expect, navigation, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test('a profile is changed, and what is wrong with it is said at its field', async ({ signedIn: page, site }) => {
@@ -35,6 +35,24 @@ test('colours are chosen, and stay chosen', async ({ signedIn: page }) => {
   await expect.poll(background).toBe(light);
   await page.emulateMedia({ colorScheme: 'dark' });
   await expect.poll(background).toBe(dark);
+});
+
+test('a channel that is added before the service has said that it has no mail server does not begin with e-mail', async ({
+  page,
+  account,
+}) => {
+  let answer = () => {};
+  const clicked = new Promise<void>((done) => (answer = done));
+  await page.route('**/api/v1/service', async (route) => {
+    await clicked;
+    await route.continue();
+  });
+  await enter(page, account, '/account/notifications');
+
+  await page.getByRole('button', { name: t.channels.add() }).click();
+  answer();
+
+  await expect(page.getByRole('dialog').getByLabel(t.channels.kind())).toHaveValue('ntfy');
 });
 
 test('a channel is added, and its secret shown once; where it may not lead is refused at its field', async ({

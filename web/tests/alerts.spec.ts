@@ -207,6 +207,35 @@ test('with no threshold nothing is watched, and one press changes that', async (
   await expect(page.getByRole('switch')).toHaveCount(4);
 });
 
+test('where nobody could say whether anything is watched, not all is well', async ({ page, account }) => {
+  const count = '**/api/v1/alerts/thresholds?*';
+  await page.route(count, (route) => route.abort());
+  await enter(page, account, '/alerts');
+
+  await expect(page.getByRole('main').getByRole('alert')).toContainText(t.app.failed());
+  await expect(page.getByRole('heading', { name: t.alerts.allGood() })).toBeHidden();
+
+  await page.unroute(count);
+  await page.getByRole('main').getByRole('button', { name: t.app.tryAgain() }).click();
+  await expect(page.getByRole('heading', { name: t.alerts.noRules() })).toBeVisible();
+});
+
+test('from the silences of one server a link leads to all of them', async ({ page, account, site }) => {
+  const server = await site.server(account, 'noisy');
+  const ends_at = new Date(Date.now() + 3_600_000).toISOString();
+  const ofServer = { server_id: server.id, reason: 'new disks', ends_at };
+  await site.call('POST', '/alerts/silences', account.token, ofServer);
+  await site.call('POST', '/alerts/silences', account.token, { all: true, reason: 'new network', ends_at });
+  await enter(page, account, `/alerts?view=silences&server=${server.id}`);
+  const silences = page.getByRole('main').getByRole('listitem');
+  await expect(silences.filter({ hasText: 'new disks' })).toBeVisible();
+  await expect(silences.filter({ hasText: 'new network' })).toBeHidden();
+
+  await page.getByRole('link', { name: t.silences.ownSilences() }).click();
+
+  await expect(silences.filter({ hasText: 'new network' })).toBeVisible();
+});
+
 test('a threshold is switched off, changed and deleted', async ({ signedIn: page, account, site }) => {
   const server = await site.server(account, 'quiet');
   await site.call('POST', '/alerts/thresholds', account.token, {
@@ -240,6 +269,28 @@ test('a threshold is switched off, changed and deleted', async ({ signedIn: page
     .getByRole('button', { name: /^Delete/ })
     .click();
   await expect(page.getByRole('heading', { name: t.alerts.noRule() })).toBeVisible();
+});
+
+test('a rule that is switched on in the list while its editor is open is saved as it is then', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const server = await site.server(account, 'switched');
+  const rule = { server_id: server.id, metric_type: 'cpu', comparison: 'gt', threshold_value: 90, enabled: false };
+  await site.call('POST', '/alerts/thresholds', account.token, rule);
+  const rules = () => site.call<object[]>('GET', `/alerts/thresholds?server_id=${server.id}`, account.token);
+  await page.goto(`/servers/${server.id}/alerts`);
+  await page.getByRole('row').getByRole('button', { name: t.thresholds.edit() }).click();
+  const editor = page.getByRole('region', { name: t.serverAlerts.changeRule() });
+  await editor.getByLabel(t.like(t.thresholds.value({ unit: '{}' }))).fill('42');
+
+  await page.getByRole('switch').check();
+  await expect.poll(rules).toMatchObject([{ enabled: true }]);
+  await editor.getByRole('button', { name: t.serverAlerts.save() }).click();
+  await expect(editor).toBeHidden();
+
+  expect(await rules()).toMatchObject([{ threshold_value: 42, enabled: true }]);
 });
 
 test('a rule that is saved says that nobody is notified, until there is a channel', async ({

@@ -1,4 +1,4 @@
-import { expect, tab, test } from './support/test.ts';
+import { expect, tab, test, told } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test('numbers of a server change by themselves', async ({ signedIn: page, account, site }) => {
@@ -96,4 +96,25 @@ test('what is changed of a server is kept, and what is wrong with it is said at 
   await expect(page.getByRole('heading', { name: 'new-name', level: 1 })).toBeVisible();
   await page.reload();
   await expect(page.getByLabel(t.settings.host())).toHaveValue('db.example.com');
+});
+
+test('what is saved of a server leaves alone what another one has changed since', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const server = await site.server(account, 'shared', ['old']);
+  await page.goto(`/servers/${server.id}/settings`);
+  await page.getByLabel(t.settings.host()).fill('db.example.com');
+  await site.call('PUT', `/servers/${server.id}`, account.token, { tags: ['new'] });
+
+  const saved = told(page, t.settings.saved());
+  await page.getByRole('button', { name: t.settings.save() }).click();
+
+  await saved;
+  expect(await site.call('GET', `/servers/${server.id}`, account.token)).toMatchObject({
+    host: 'db.example.com',
+    tags: ['new'],
+  });
+  await expect(page.getByRole('button', { name: t.ui.removeTag({ tag: 'new' }) })).toBeVisible();
 });

@@ -1,5 +1,5 @@
 import { expectAccessible } from './support/accessible.ts';
-import { expect, test } from './support/test.ts';
+import { enter, expect, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test('an alert is an incident: its chart, what ran, notes, and what happened before', async ({
@@ -109,6 +109,31 @@ test("a container's alert shows its own lines, those of the system, and the cont
   await expect(
     minute.getByRole('region', { name: t.moment.containerLines({ container: name }), exact: true }),
   ).toBeVisible();
+});
+
+test('nothing is said of what an agent allows before the servers are known', async ({ page, account, site }) => {
+  const server = await site.server(account, 'reserved');
+  const threshold = { server_id: server.id, metric_type: 'memory', comparison: 'gt', threshold_value: 0.01 };
+  await site.call('POST', '/alerts/thresholds', account.token, { ...threshold, enabled: true });
+  await site.agent(account, server);
+  let id = '';
+  await site.until(async () => {
+    const [alert] = await site.call<{ id: string }[]>('GET', '/alerts', account.token);
+    id = alert?.id ?? '';
+    return id !== '';
+  }, 'the alert is open');
+  let answer = () => {};
+  const seen = new Promise<void>((done) => (answer = done));
+  await page.route('**/api/v1/servers?*', async (route) => {
+    await seen;
+    await route.continue();
+  });
+  await enter(page, account, `/alerts/${id}`);
+
+  const lines = page.getByRole('region', { name: t.moment.lines(), exact: true });
+  await expect(lines).toContainText(t.moment.searching());
+  answer();
+  await expect(lines).toContainText(t.moment.logsNotAllowed());
 });
 
 test('what happened the last times stands beside an alert', async ({ signedIn: page, account, site }) => {

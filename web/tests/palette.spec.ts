@@ -206,6 +206,29 @@ test('it fits a phone, where the bar at the bottom opens it', async ({ signedIn:
   await expectAccessible(page);
 });
 
+test('Enter before the servers have arrived leads to the server that is meant', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const server = await site.server(account, 'db-primary');
+  let answer = () => {};
+  const pressed = new Promise<void>((done) => (answer = done));
+  await page.route('**/api/v1/servers?*', async (route) => {
+    await pressed;
+    await route.continue();
+  });
+  await page.goto('/account');
+  await open(page);
+
+  await page.keyboard.type('db');
+  await expect(page.getByText(t.palette.loadingServers())).toBeVisible();
+  await page.keyboard.press('Enter');
+  answer();
+
+  await expect(page).toHaveURL(`/servers/${server.id}`);
+});
+
 test('servers that could not be read are said so, and all else is there', async ({ signedIn: page }) => {
   await page.route('**/api/v1/servers?*', (route) => route.abort());
   await page.goto('/account');

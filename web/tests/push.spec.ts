@@ -199,7 +199,7 @@ test('a deleted channel turns it off, and so does a sign-out', async ({ page, ac
   expect(await channels(site, account)).toHaveLength(1);
   await navigation(page).getByRole('button', { name: t.app.signOut() }).click();
   await expect(page).toHaveURL(/sign-in/);
-  expect(await channels(site, account)).toEqual([]);
+  await expect.poll(() => channels(site, account)).toEqual([]);
 });
 
 test('the worker shows the latest state of each alert', async ({ page, account }) => {

@@ -1,3 +1,4 @@
+import { serverWith, sshKey } from './support/signing.ts';
 import { expect, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
@@ -121,4 +122,26 @@ test('where no agent runs commands, nothing can be picked and it is said why', a
   await expect(page.getByText(t.commandParts.unablePending())).toBeVisible();
   await page.getByRole('textbox', { name: t.run.command() }).fill('uptime');
   await expect(page.getByRole('button', { name: t.run.run(), exact: true })).toBeDisabled();
+});
+
+test('what is run again before the list of servers has arrived is signed where they ask for that', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const server = await serverWith(site, account, 'alpha', [sshKey(site, 'ada').line]);
+  const body = { command: 'uptime', server_ids: [server.id] };
+  const { id } = await site.call<{ id: string }>('POST', '/commands', account.token, body);
+  let answer = () => {};
+  const clicked = new Promise<void>((done) => (answer = done));
+  await page.route('**/api/v1/servers?*', async (route) => {
+    await clicked;
+    await route.continue();
+  });
+  await page.goto(`/run/${id}`);
+
+  await page.getByRole('button', { name: t.run.againOnBad({ count: 1 }) }).click();
+  answer();
+
+  await expect(page.getByRole('dialog', { name: t.signing.titleCommand() })).toBeVisible();
 });

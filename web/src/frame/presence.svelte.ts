@@ -2,6 +2,7 @@
 import { alerts } from '../live/alerts.svelte';
 import { Newcomers } from '../notices/newcomers';
 import { loadPart } from '../router/loading';
+import { session } from '../session/session.svelte';
 import { kept } from '../text/kept';
 
 /** Badges of apps are known to some browsers alone. */
@@ -19,10 +20,11 @@ export function showCount(count: number): void {
 /** Does what a page owes the push messages of its browser, where somebody turned them on. */
 export function keepPushed(): void {
   if (kept('push') === null) return;
+  const part = loadPart(() => import('../notices/push'));
+  // Somebody may sign out before it has come.
+  session.beforeSignOut(async () => (await part).unsubscribe());
   // What does not work now is done by the next page.
-  loadPart(() => import('../notices/push'))
-    .then(({ keepUp }) => keepUp())
-    .catch(() => undefined);
+  part.then(({ keepUp }) => keepUp()).catch(() => undefined);
 }
 
 /** Announces alerts that come while the page is there. Call it when its part of the page begins. */

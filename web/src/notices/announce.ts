@@ -1,6 +1,7 @@
 // Announces new alerts: beside the page, and where somebody wants that, outside of the browser's window. Loaded with the first.
 import * as m from '#messages/notices';
 import type { Alert } from '../api/types';
+import { alerts } from '../live/alerts.svelte';
 import { fleet } from '../live/fleet.svelte';
 import { titleOf } from '../pages/alerts/sentence';
 import { router } from '../router/router.svelte';
@@ -12,13 +13,20 @@ import { desktop } from './desktop.svelte';
 const MOST = 3;
 /** How long one is shown. What is critical stays until somebody puts it away, or it is over. */
 const SHOWN_MS = 12_000;
+/** An alert waits so long for the name of its server: without it, it is better than none. */
+const NAMES_MS = 3_000;
 
 /** The notes that are shown, by the id of their alert. */
 const shown = new Map<string, number>();
 let group: { toast: number; count: number } | null = null;
 
 /** Announces alerts that are new, and puts away what is over. `open` are all that are open. */
-export function announce(fresh: readonly Alert[], open: readonly Alert[]): void {
+export async function announce(fresh: readonly Alert[], open: readonly Alert[]): Promise<void> {
+  if (!fleet.isKnown) {
+    await Promise.race([fleet.load(), new Promise((done) => setTimeout(done, NAMES_MS))]);
+    // Somebody has signed out by now.
+    if (!alerts.isKnown) return;
+  }
   const ids = new Set(open.map(({ id }) => id));
   for (const [id, toast] of shown) {
     const isThere = toasts.shown.some((each) => each.id === toast);

@@ -125,7 +125,6 @@ export async function keepUp(): Promise<void> {
   if (!known || !('serviceWorker' in navigator)) return;
   listen();
   if (known.user !== session.user?.id) return forget();
-  session.beforeSignOut(unsubscribe);
   await service.load();
   const key = service.info?.push_key;
   if (!canPush() || !key || Notification.permission !== 'granted') return;

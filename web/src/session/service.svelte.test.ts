@@ -21,6 +21,7 @@ test('nobody waits long for what the service tells, and it is there when it come
   });
   vi.stubGlobal('fetch', fetched);
   let isOpen = false;
+  expect(service.isAwaited).toBe(false);
   void service.load().then(() => (isOpen = true));
 
   await vi.advanceTimersByTimeAsync(2_900);
@@ -30,9 +31,11 @@ test('nobody waits long for what the service tells, and it is there when it come
   await vi.advanceTimersByTimeAsync(200);
   expect(isOpen).toBe(true);
   expect(service.info).toBeNull();
+  expect(service.isAwaited).toBe(true);
 
   await vi.advanceTimersByTimeAsync(2_000);
   expect(service.info?.needs_setup).toBe(true);
+  expect(service.isAwaited).toBe(false);
   expect(fetched).toHaveBeenCalledTimes(1);
 });
 
@@ -53,6 +56,7 @@ test('a service that was away is asked again', async () => {
 
   await service.load();
   expect(service.info).toBeNull();
+  expect(service.isAwaited).toBe(false);
   await service.load();
 
   expect(service.info?.version).toBe('1.0.0');

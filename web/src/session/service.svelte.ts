@@ -10,6 +10,7 @@ class Service {
   /** What is known of it; null until it was asked, and where it does not say. */
   info = $state.raw<ServiceInfo | null>(null);
   #asking: Promise<void> | null = null;
+  #isAsking = $state(false);
   #askedAt = 0;
 
   /** Asks it, and waits a little for what it says. Never fails: what is not known restricts nothing. */
@@ -17,8 +18,11 @@ class Service {
     // One that is older may never be answered.
     if (!this.#asking || Date.now() - this.#askedAt >= PATIENCE_MS) {
       this.#askedAt = Date.now();
+      this.#isAsking = true;
       const mine = this.#ask().finally(() => {
-        if (this.#asking === mine) this.#asking = null;
+        if (this.#asking !== mine) return;
+        this.#asking = null;
+        this.#isAsking = false;
       });
       this.#asking = mine;
     }
@@ -32,6 +36,11 @@ class Service {
     } catch {
       // It is asked again with the next page that wants to know.
     }
+  }
+
+  /** Whether nothing is known of it yet, and an answer is on its way. */
+  get isAwaited(): boolean {
+    return this.info === null && this.#isAsking;
   }
 
   /** The address under which servers reach the service: the configured one, else the one in the browser. */

@@ -21,7 +21,7 @@ const stored: Threshold = {
   updated_at: '',
 };
 
-it('a threshold that is not changed is sent as it was', () => {
+it('a threshold that is not changed is sent as it was, without its switch', () => {
   expect(bodyOf(inputOf(stored))).toEqual({
     server_id: 's',
     tag: null,
@@ -34,7 +34,6 @@ it('a threshold that is not changed is sent as it was', () => {
     target: '/var',
     states: null,
     severity: 'critical',
-    enabled: false,
   });
 });
 

@@ -23,7 +23,6 @@ export interface Input {
   target: string;
   states: string[];
   severity: Severity;
-  enabled: boolean;
 }
 
 /** The value that a new threshold begins with. */
@@ -48,7 +47,6 @@ export function fresh(scope: Scope, metric: Metric = 'cpu'): Input {
     target: '',
     states: [],
     severity: metric === 'offline' ? 'critical' : 'warning',
-    enabled: true,
   };
 }
 
@@ -64,7 +62,6 @@ export function inputOf(threshold: Threshold): Input {
     target: threshold.target ?? '',
     states: [...(threshold.states ?? [])],
     severity: threshold.severity,
-    enabled: threshold.enabled,
   };
 }
 
@@ -73,7 +70,10 @@ function scopeOf(threshold: Threshold): Scope {
   return threshold.tag ? { kind: 'tag', of: threshold.tag } : { kind: 'all', of: '' };
 }
 
-/** The body of a request. What the metric does not know is left out, whatever the form still holds of another one. */
+/**
+ * The body of a request. What the metric does not know is left out, whatever the form still holds of another one. So is the switch: a
+ * new one is on, and somebody may have turned that of another one in the list since the form was opened.
+ */
 export function bodyOf(input: Input): ThresholdIn {
   const { scope, metric } = input;
   const isState = metric === 'container_state';
@@ -91,7 +91,6 @@ export function bodyOf(input: Input): ThresholdIn {
     target: METRICS[metric].target && input.target.trim() ? input.target.trim() : null,
     states: isState && input.states.length ? (input.states as NonNullable<ThresholdIn['states']>) : null,
     severity: input.severity,
-    enabled: input.enabled,
   };
 }
 

@@ -46,9 +46,14 @@ export class ThresholdList {
       danger: true,
     });
     if (!sure) return;
-    await this.#act(() =>
-      take(api.DELETE('/api/v1/alerts/thresholds/{id}', { params: { path: { id: threshold.id } } })),
-    );
+    await this.#act(async () => {
+      try {
+        await take(api.DELETE('/api/v1/alerts/thresholds/{id}', { params: { path: { id: threshold.id } } }));
+      } catch (error) {
+        // One that is gone already is what was wanted.
+        if (failureOf(error).status !== 404) throw error;
+      }
+    });
   }
 
   async #act(change: () => Promise<unknown>): Promise<void> {

@@ -65,7 +65,8 @@ export class ViewData {
   readonly marks: Mark[] = $derived.by(() => {
     const query = this.#query;
     if (!query) return [];
-    return marksOf(this.#occurrences, query, this.group.span, (id) => fleet.row(id)?.server, session.user?.id);
+    const serverOf = fleet.isKnown ? (id: string) => fleet.row(id)?.server : null;
+    return marksOf(this.#occurrences, query, this.group.span, serverOf, session.user?.id);
   });
 
   /** Shows a chart, until what it gives is called. */

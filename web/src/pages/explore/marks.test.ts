@@ -47,3 +47,16 @@ it('has two marks of the same event of two servers', () => {
 
   expect(new Set(marks.map(({ id }) => id)).size).toBe(2);
 });
+
+it('calls no server deleted before the servers are known, and leaves those of a tag until then', () => {
+  const early = (tag: string | null) =>
+    marksOf({ alerts: [alert], events }, { servers: [], tag }, AROUND, null, 'u').map((mark) => mark.title);
+
+  expect(early(null).sort()).toEqual([
+    '…: CPU above 90 %',
+    '…: Deployed Shop',
+    '…: Machine restarted',
+    '…: shop ran out of memory',
+  ]);
+  expect(early('db')).toEqual([]);
+});

@@ -41,22 +41,26 @@ export function readAround(query: Query, span: Span): Promise<Occurrences> {
  */
 const isRoutine = ({ kind, detail }: StoredEvent) => kind === 'container' && detail.action !== 'oom';
 
-/** The marks of the servers that a chart is of, for the account with the id `me`. Those of several servers name theirs. */
+/**
+ * The marks of the servers that a chart is of, for the account with the id `me`. Those of several servers name theirs. `serverOf` is
+ * null until the servers are known: those of a tag have their marks then.
+ */
 export function marksOf(
   { alerts, events }: Occurrences,
   { servers, tag }: Pick<Query, 'servers' | 'tag'>,
   { from, to }: Span,
-  serverOf: (id: string) => Named | undefined,
+  serverOf: ((id: string) => Named | undefined) | null,
   me: string | undefined,
 ): Mark[] {
   const chosen = new Set(servers);
-  const isTagged = (id: string) => !tag || (serverOf(id)?.tags.includes(tag) ?? true);
+  const nameOf = (id: string) => (serverOf ? (serverOf(id)?.name ?? m.gone()) : '…');
+  const isTagged = (id: string) => !tag || (serverOf !== null && (serverOf(id)?.tags.includes(tag) ?? true));
   const isShown = ({ server_id: id }: { server_id: string }) => (chosen.size === 0 || chosen.has(id)) && isTagged(id);
   const isAlone = chosen.size === 1;
   const named = (mark: Mark, id: string): Mark => ({
     ...mark,
     id: `${id} ${mark.id}`,
-    title: m.eventOn({ server: serverOf(id)?.name ?? m.gone(), event: mark.title }),
+    title: m.eventOn({ server: nameOf(id), event: mark.title }),
   });
   const ofEvents = events
     .filter((event) => isShown(event) && (isAlone || !isRoutine(event)))
@@ -64,9 +68,7 @@ export function marksOf(
   const ofAlerts = alerts
     .filter(isShown)
     .flatMap((alert) =>
-      marksOfAlert(alert, serverOf(alert.server_id)?.name ?? m.gone()).map((mark) =>
-        isAlone ? mark : named(mark, alert.server_id),
-      ),
+      marksOfAlert(alert, nameOf(alert.server_id)).map((mark) => (isAlone ? mark : named(mark, alert.server_id))),
     );
   return marksWithin([...ofAlerts, ...ofEvents], from, to);
 }

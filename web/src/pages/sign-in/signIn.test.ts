@@ -15,8 +15,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** The door of a service that says so after five seconds. */
-async function shown(says: object) {
+/** The door of a service that says so after five seconds, to somebody who did something before. */
+async function shown(says: object, before = () => {}) {
   vi.stubGlobal('fetch', async () => {
     await new Promise((done) => setTimeout(done, 5_000));
     return Response.json(says);
@@ -27,6 +27,7 @@ async function shown(says: object) {
   await vi.advanceTimersByTimeAsync(4_000);
   flushSync();
   expect(document.querySelector('input[type="password"]')).not.toBeNull();
+  before();
   await vi.advanceTimersByTimeAsync(2_000);
   flushSync();
   return door;
@@ -44,5 +45,19 @@ it('a service that says late where one signs in too offers that', async () => {
 
   expect(router.path).toBe('/sign-in');
   expect(document.body.textContent).toContain('Corp');
+  await unmount(door);
+});
+
+it('a service that says late that passwords are for few takes the form from nobody who types', async () => {
+  const username = () => document.querySelector<HTMLInputElement>('input[name="username"]');
+  const says = { oidc: { name: 'Corp' }, password_login: 'admins' };
+  const door = await shown(says, () => {
+    const field = username();
+    if (field) field.value = 'ada';
+    field?.dispatchEvent(new Event('input', { bubbles: true }));
+  });
+
+  expect(document.body.textContent).toContain('Corp');
+  expect(username()?.value).toBe('ada');
   await unmount(door);
 });

@@ -1,7 +1,7 @@
 import { api, take, takePage } from '../../../api/client';
 import { failureOf, type Failure } from '../../../api/failure';
 import type { Mark } from '../../../charts/marks';
-import type { Span } from '../../../charts/ranges';
+import { isSame, spanOf, type Range, type Span } from '../../../charts/ranges';
 import { addressOf } from '../tabs';
 import { session } from '../../../session/session.svelte';
 import type { ServerView } from '../view.svelte';
@@ -25,6 +25,8 @@ export class Happenings {
   #read = $state.raw<Mark[]>([]);
   /** When that was: what came before is in it. */
   #readAt = $state(0);
+  /** Of which range. */
+  #readOf = $state.raw<Range | null>(null);
   readonly #view: ServerView;
   #asked = 0;
 
@@ -50,12 +52,18 @@ export class Happenings {
     return marksWithin(this.known, span.from, span.to);
   }
 
-  /** Reads what happened since a time, until one or until now. */
-  async load(span: Span, isLive: boolean): Promise<void> {
+  /** Whether what happened in this range has been read. */
+  covers(range: Range): boolean {
+    return this.#readOf !== null && isSame(this.#readOf, range);
+  }
+
+  /** Reads what happened in a range; `now` is in seconds. */
+  async load(range: Range, now: number): Promise<void> {
     const asked = ++this.#asked;
     const server_id = this.#view.id;
+    const span = spanOf(range, now);
     const since = new Date(span.from * 1000).toISOString();
-    const end = isLive ? null : new Date(span.to * 1000).toISOString();
+    const end = range.kind === 'live' ? null : new Date(span.to * 1000).toISOString();
     const until = end ? { until: end } : {};
     const within = { start: since, ...(end ? { end } : {}), limit: MOST };
     try {
@@ -73,6 +81,7 @@ export class Happenings {
         ...stored.flatMap((event) => marksOfStored(event, session.user?.id)),
       ];
       this.#readAt = began;
+      this.#readOf = range;
       this.failure = null;
     } catch (error) {
       if (asked === this.#asked) this.failure = failureOf(error);
