@@ -1,3 +1,4 @@
+import { answerTo } from './support/answer.ts';
 import { expectAccessible } from './support/accessible.ts';
 import { address } from './support/pages.ts';
 import { enter, expect, navigation, tab, test, told } from './support/test.ts';
@@ -324,7 +325,7 @@ test('the containers of a server that a rule is about scroll by keyboard where t
   crowd,
 }) => {
   await page.route('**/api/v1/docker/*/containers', async (route) => {
-    const answer = await route.fetch();
+    const answer = await answerTo(route);
     const [one] = (await answer.json()) as { id: string; name: string }[];
     const many = Array.from({ length: 90 }, (_, place) => ({ ...one, id: `${place}`, name: `worker-${place}` }));
     await route.fulfill({ json: many });

@@ -1,5 +1,6 @@
 // Commands that wait for the signatures of several people, with real agents: who sees them, who signs, and what becomes of them.
 import type { Page } from '@playwright/test';
+import { answerTo } from './support/answer.ts';
 import { expectAccessible, OF_COLOURS } from './support/accessible.ts';
 import { enter, expect, navigation, test } from './support/test.ts';
 import { addAuthenticator, atLocalhost } from './support/authenticator.ts';
@@ -297,7 +298,7 @@ test('what is signed is what is shown: other words of the service cannot be sign
   const { id } = await askForMore(site, account, server, ada, { command: 'rm --recursive everything' });
   // A service that an attacker controls.
   await page.route(`**/api/v1/commands/approvals/${id}`, async (route) => {
-    const response = await route.fetch();
+    const response = await answerTo(route);
     await route.fulfill({ response, json: { ...((await response.json()) as object), command: 'uptime' } });
   });
 

@@ -1,4 +1,5 @@
 import type { Page } from '@playwright/test';
+import { answerTo } from './support/answer.ts';
 import { expectNothingGreen, greens } from './support/greens.ts';
 import { BACK, enter, expect, forgive, navigation, tab, test } from './support/test.ts';
 import * as t from './support/texts.ts';
@@ -134,7 +135,7 @@ test('a page of another version is loaded again, once', async ({ signedIn: page,
   await page.route(
     (url) => url.pathname === '/' || url.pathname === '/alerts',
     async (route) => {
-      const answer = await route.fetch();
+      const answer = await answerTo(route);
       const text = (await answer.text()).replaceAll(/index-[\w-]+\.js/g, 'index-newer.js');
       const isPage = route.request().isNavigationRequest();
       isAsked ||= !isPage;

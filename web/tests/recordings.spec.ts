@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Locator, Page } from '@playwright/test';
+import { answerTo } from './support/answer.ts';
 import { castOf, ID, idOf } from './support/recordings.ts';
 import type { Account, ManagedServer, Site } from './support/site.ts';
 import { enter, expect, FROM_A_SHELL, test } from './support/test.ts';
@@ -210,7 +211,7 @@ test('a file whose hash the list does not have is shown with a warning', async (
   await page.route(
     (url) => url.pathname.endsWith('/recordings'),
     async (route) => {
-      const response = await route.fetch();
+      const response = await answerTo(route);
       const listed = (await response.json()) as { sha256: string }[];
       await route.fulfill({ response, json: listed.map((one) => ({ ...one, sha256: '0'.repeat(64) })) });
     },

@@ -1,5 +1,6 @@
 // Commands that recur, with real agents: what is made, what runs, what was signed for it.
 import type { Page } from '@playwright/test';
+import { answerTo } from './support/answer.ts';
 import { expectAccessible } from './support/accessible.ts';
 import { enter, expect, test } from './support/test.ts';
 import { addAuthenticator, atLocalhost } from './support/authenticator.ts';
@@ -197,7 +198,7 @@ test('missed runs are counted in the list and on the page of a schedule', async 
   // A service that was down at three is not to be had on demand.
   const missed = { missed: 2, missed_at: new Date(Date.now() - 3_600_000).toISOString() };
   await page.route(/\/api\/v1\/schedules(\?|\/)/, async (route) => {
-    const response = await route.fetch();
+    const response = await answerTo(route);
     const json: unknown = await response.json();
     const all = Array.isArray(json)
       ? json.map((one: object) => ({ ...one, ...missed }))

@@ -1,3 +1,4 @@
+import { answerTo } from './support/answer.ts';
 import { enter, expect, fillSignIn, forgive, navigation, signIn, tab, test } from './support/test.ts';
 import { PASSWORD } from './support/site.ts';
 import { giveOnce, LEFT_S } from './support/token.ts';
@@ -105,7 +106,7 @@ test('a sign-in that has ended leads to the door, and from there back', async ({
   await page.route('**/api/v1/auth/refresh', async (route) => {
     await page.context().clearCookies();
     const { cookie: _, ...headers } = await route.request().allHeaders();
-    await route.fulfill({ response: await route.fetch({ headers }) });
+    await route.fulfill({ response: await answerTo(route, headers) });
   });
   await giveOnce(page, site, { issued: -3600, expires: 30 });
 

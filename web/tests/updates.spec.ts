@@ -3,6 +3,7 @@
 import type { Page } from '@playwright/test';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { answerTo } from './support/answer.ts';
 import { expectAccessible, OF_COLOURS } from './support/accessible.ts';
 import { Site, type Account } from './support/site.ts';
 import { expectTargets } from './support/targets.ts';
@@ -286,7 +287,7 @@ test('the settings of a server say whether its agent takes updates, and what did
   await site.agent(user, other);
   const failure = { version: '98.0.0', reason: 'it ended with code 1' };
   await page.route(`**/api/v1/servers/${taker.id}`, async (route) => {
-    const response = await route.fetch();
+    const response = await answerTo(route);
     const server = (await response.json()) as { agent: object };
     await route.fulfill({ response, json: { ...server, agent: { ...server.agent, failed_update: failure } } });
   });

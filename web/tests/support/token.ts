@@ -2,6 +2,7 @@ import { createHmac, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page, Route } from '@playwright/test';
+import { answerTo } from './answer.ts';
 import type { Site } from './site.ts';
 
 /** A slow machine must have opened the page before that: what is waited for is the end of it. */
@@ -52,7 +53,7 @@ async function give(
   const answer = async (route: Route) => {
     // Not by `times`: a page repeats a request that takes long, and either answer may be the one that it takes.
     if (once && isGiven) return route.fallback();
-    const response = await route.fetch();
+    const response = await answerTo(route);
     const pair = (await response.json()) as { access_token: string };
     isGiven = true;
     given.expiresAt = Date.now() + times.expires * 1000;
