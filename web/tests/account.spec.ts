@@ -1,3 +1,4 @@
+import { hold } from './support/answer.ts';
 import { enter, expect, navigation, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
@@ -41,12 +42,7 @@ test('a channel that is added before the service has said that it has no mail se
   page,
   account,
 }) => {
-  let answer = () => {};
-  const clicked = new Promise<void>((done) => (answer = done));
-  await page.route('**/api/v1/service', async (route) => {
-    await clicked;
-    await route.continue();
-  });
+  const answer = await hold(page, '**/api/v1/service');
   await enter(page, account, '/account/notifications');
 
   await page.getByRole('button', { name: t.channels.add() }).click();

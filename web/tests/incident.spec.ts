@@ -1,3 +1,4 @@
+import { hold } from './support/answer.ts';
 import { expectAccessible } from './support/accessible.ts';
 import { enter, expect, test } from './support/test.ts';
 import * as t from './support/texts.ts';
@@ -122,12 +123,7 @@ test('nothing is said of what an agent allows before the servers are known', asy
     id = alert?.id ?? '';
     return id !== '';
   }, 'the alert is open');
-  let answer = () => {};
-  const seen = new Promise<void>((done) => (answer = done));
-  await page.route('**/api/v1/servers?*', async (route) => {
-    await seen;
-    await route.continue();
-  });
+  const answer = await hold(page, '**/api/v1/servers?*');
   await enter(page, account, `/alerts/${id}`);
 
   const lines = page.getByRole('region', { name: t.moment.lines(), exact: true });

@@ -1,4 +1,5 @@
 import type { Page } from '@playwright/test';
+import { hold } from './support/answer.ts';
 import { expectAccessible } from './support/accessible.ts';
 import { enter, expect, expectFits, FROM_A_SHELL, navigation, test, told } from './support/test.ts';
 import * as t from './support/texts.ts';
@@ -212,12 +213,7 @@ test('Enter before the servers have arrived leads to the server that is meant', 
   site,
 }) => {
   const server = await site.server(account, 'db-primary');
-  let answer = () => {};
-  const pressed = new Promise<void>((done) => (answer = done));
-  await page.route('**/api/v1/servers?*', async (route) => {
-    await pressed;
-    await route.continue();
-  });
+  const answer = await hold(page, '**/api/v1/servers?*');
   await page.goto('/account');
   await open(page);
 

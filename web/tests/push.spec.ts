@@ -3,6 +3,7 @@
 // message is encrypted and arrives at a push service is tested without a browser (tests/it/notifications/push.rs).
 import { createECDH } from 'node:crypto';
 import type { BrowserContext, Page } from '@playwright/test';
+import { hold } from './support/answer.ts';
 import { expectAccessible } from './support/accessible.ts';
 import type { Account, Site } from './support/site.ts';
 import { WHOLE_CHROMIUM } from './support/chromium.ts';
@@ -140,12 +141,7 @@ test('a click before the service has said that it sends push messages turns them
   site,
 }) => {
   await replacePushManager(page.context());
-  let answer = () => {};
-  const clicked = new Promise<void>((done) => (answer = done));
-  await page.route('**/api/v1/service', async (route) => {
-    await clicked;
-    await route.continue();
-  });
+  const answer = await hold(page, '**/api/v1/service');
   await enter(page, account, '/account/notifications');
 
   await page.getByRole('button', { name: t.notices.turnOn() }).click();

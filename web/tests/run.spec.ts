@@ -1,3 +1,4 @@
+import { hold } from './support/answer.ts';
 import { serverWith, sshKey } from './support/signing.ts';
 import { expect, test } from './support/test.ts';
 import * as t from './support/texts.ts';
@@ -132,12 +133,7 @@ test('what is run again before the list of servers has arrived is signed where t
   const server = await serverWith(site, account, 'alpha', [sshKey(site, 'ada').line]);
   const body = { command: 'uptime', server_ids: [server.id] };
   const { id } = await site.call<{ id: string }>('POST', '/commands', account.token, body);
-  let answer = () => {};
-  const clicked = new Promise<void>((done) => (answer = done));
-  await page.route('**/api/v1/servers?*', async (route) => {
-    await clicked;
-    await route.continue();
-  });
+  const answer = await hold(page, '**/api/v1/servers?*');
   await page.goto(`/run/${id}`);
 
   await page.getByRole('button', { name: t.run.againOnBad({ count: 1 }) }).click();

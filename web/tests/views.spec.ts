@@ -1,4 +1,5 @@
 import type { Page } from '@playwright/test';
+import { hold } from './support/answer.ts';
 import type { Account, Site } from './support/site.ts';
 import { expect, test } from './support/test.ts';
 import * as t from './support/texts.ts';
@@ -9,16 +10,7 @@ async function savedView(site: Site, account: Account, name: string): Promise<st
   return (await site.call<{ id: string }>('POST', '/views', account.token, { name, definition })).id;
 }
 
-/** Holds what is read of views until what it gives is called. Changes are not held. */
-async function holdViews(page: Page): Promise<() => void> {
-  let release = () => {};
-  const held = new Promise<void>((done) => (release = done));
-  await page.route(/\/api\/v1\/views[/?]/, async (route) => {
-    if (route.request().method() === 'GET') await held;
-    await route.continue();
-  });
-  return release;
-}
+const VIEWS = /\/api\/v1\/views[/?]/;
 
 const grouping = (page: Page) => page.getByLabel(t.explore.groupBy());
 const saveButton = (page: Page) => page.getByRole('button', { name: t.explore.saveView() });
@@ -30,7 +22,7 @@ test('a view that was opened is neither changed nor saved before it is there', a
   site,
 }) => {
   const id = await savedView(site, account, 'Memory');
-  const release = await holdViews(page);
+  const release = await hold(page, VIEWS);
 
   await page.goto(`/explore?view=${id}&s=cpu_percent`);
   await expect(saveButton(page)).toBeDisabled();
@@ -49,7 +41,7 @@ test('what was saved is shown before the view is read again', async ({ signedIn:
   const id = await savedView(site, account, 'Memory');
   await page.goto(`/explore?view=${id}`);
   await expect(grouping(page)).toHaveValue('none');
-  const release = await holdViews(page);
+  const release = await hold(page, VIEWS);
   const dialog = page.getByRole('dialog');
   const save = dialog.getByRole('button', { name: t.explore.save(), exact: true });
 
