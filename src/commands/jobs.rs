@@ -235,13 +235,14 @@ impl Jobs {
     /// Continues if the caller is dropped: a command that is stored is sent.
     pub async fn run(&self, new: NewJob, limit: Duration) -> Result<Arc<Job>, RunError> {
         self.quota.expect_room(new.owner_id).await?;
-        let is_here = self.local.is_here(new.server_id);
-        if !is_here {
+        // An agent in its handshake is shown as online already: its session keeps the command until it is admitted.
+        let is_with_us = self.local.is_with_us(new.server_id);
+        if !is_with_us {
             self.elsewhere.expect_room(new.server_id).await?;
         }
         let stdin = new.stdin.clone();
         let job = self.running.remember(Job::new(new.into_row(JobStatus::Running, None, self.clock.now())));
-        if !is_here {
+        if !is_with_us {
             job.change(Standing::set_remote);
         }
         // Counted after it was added, so that of many at the same time none is overlooked.

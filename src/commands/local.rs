@@ -51,7 +51,8 @@ impl LocalJobs {
 
     /// Returns whether the agent is connected to this instance or in its handshake.
     pub fn is_with_us(&self, server_id: Uuid) -> bool {
-        self.is_here(server_id) || self.in_handshake.contains_key(&server_id)
+        // In this order: an agent is connected before its handshake ends.
+        self.in_handshake.contains_key(&server_id) || self.is_here(server_id)
     }
 
     /// Counts a handshake until the returned guard is dropped: the agent is then connected or refused.

@@ -25,7 +25,7 @@ pub struct NewJob {
 impl NewJob {
     /// A job for tests.
     #[cfg(test)]
-    pub(super) fn of_make(server_id: Uuid, owner_id: Uuid) -> Self {
+    pub fn of_make(server_id: Uuid, owner_id: Uuid) -> Self {
         Self {
             server_id,
             owner_id,

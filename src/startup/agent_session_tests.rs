@@ -2,14 +2,16 @@
 
 mod scene;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use signalbox_protocol::agent::{AgentMessage, Metrics, Response};
+use signalbox_protocol::agent::{AgentMessage, Metrics, Response, ServiceMessage};
 use signalbox_protocol::close;
 use uuid::Uuid;
 
-use crate::registry::{CallError, SessionEnd};
+use crate::commands::NewJob;
+use crate::registry::{CallError, Join, Order, SessionEnd};
 use scene::{BOOT_ID, SOON, Scene, line, sample};
 
 #[actix::test]
@@ -82,6 +84,44 @@ async fn a_second_key_in_one_session_ends_it() {
     agent.say(&scene.auth(&scene.key)).await;
 
     assert_eq!(agent.close_code().await, close::MALFORMED);
+}
+
+/// A session that sends what it is given.
+struct Sending;
+
+impl actix::Actor for Sending {
+    type Context = actix::Context<Self>;
+}
+
+impl actix::Handler<Order> for Sending {
+    type Result = ();
+
+    fn handle(&mut self, order: Order, _: &mut Self::Context) {
+        if let Order::Tell(ServiceMessage::Execute(_), Some(sent)) = order {
+            _ = sent.send(Ok(()));
+        }
+    }
+}
+
+#[actix::test]
+async fn a_command_reaches_an_agent_whose_handshake_is_not_over() {
+    let scene = Scene::new().await;
+    let join = Join {
+        server_id: scene.server_id,
+        owner_id: scene.owner_id,
+        session_id: Uuid::now_v7(),
+        key_id: Uuid::now_v7(),
+        key_expires_at: None,
+        orders: actix::Actor::start(Sending).recipient(),
+        heartbeat: Arc::default(),
+    };
+    scene.state.registry.join(join).await.unwrap();
+    let _arriving = scene.state.jobs.reports().reconcile(scene.server_id, None).await.unwrap();
+
+    let job = scene.state.jobs.run(NewJob::of_make(scene.server_id, scene.owner_id), SOON).await;
+
+    assert!(!scene.state.fleet.is_here(scene.server_id));
+    assert!(job.unwrap().is_sent());
 }
 
 #[actix::test]

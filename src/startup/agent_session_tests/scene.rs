@@ -30,6 +30,7 @@ pub const BOOT_ID: &str = "5e0f3c7a-93a2-4d11-8f0b-0f5f5f5c6c6d";
 pub struct Scene {
     pub state: State,
     pub server_id: Uuid,
+    pub owner_id: Uuid,
     pub key: String,
     _directory: tempfile::TempDir,
 }
@@ -66,7 +67,7 @@ impl Scene {
         };
         state.store.create_api_key(key, Actor::command_line()).await.unwrap();
         let key = fresh.token.expose_secret().to_owned();
-        Self { state, server_id: server.record.id, key, _directory: directory }
+        Self { state, server_id: server.record.id, owner_id: owner.id, key, _directory: directory }
     }
 
     pub fn connect(&self) -> Agent {
