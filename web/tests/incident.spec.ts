@@ -1,7 +1,19 @@
 import { hold } from './support/answer.ts';
 import { expectAccessible } from './support/accessible.ts';
+import type { Account, Site } from './support/site.ts';
 import { enter, expect, test } from './support/test.ts';
 import * as t from './support/texts.ts';
+
+/** The alert of the account, once there is one. */
+async function openAlert(site: Site, account: Account): Promise<string> {
+  let id = '';
+  await site.until(async () => {
+    const [alert] = await site.call<{ id: string }[]>('GET', '/alerts', account.token);
+    id = alert?.id ?? '';
+    return id !== '';
+  }, 'the alert is open');
+  return id;
+}
 
 test('an alert is an incident: its chart, what ran, notes, and what happened before', async ({
   signedIn: page,
@@ -20,12 +32,7 @@ test('an alert is an incident: its chart, what ran, notes, and what happened bef
     threshold_value: 0.01,
     enabled: true,
   });
-  let id = '';
-  await site.until(async () => {
-    const [alert] = await site.call<{ id: string }[]>('GET', '/alerts', account.token);
-    id = alert?.id ?? '';
-    return id !== '';
-  }, 'the alert is open');
+  const id = await openAlert(site, account);
   await page.goto(`/alerts/${id}`);
 
   await expect(page.getByRole('figure').locator('canvas')).toBeVisible();
@@ -85,12 +92,7 @@ test("a container's alert shows its own lines, those of the system, and the cont
   await control.docker.run(name, 'echo the last words', 'exit 3');
   // The page shows two minutes before the alert.
   write('kernel: the disk is slow');
-  let id = '';
-  await site.until(async () => {
-    const [alert] = await site.call<{ id: string }[]>('GET', '/alerts', account.token);
-    id = alert?.id ?? '';
-    return id !== '';
-  }, 'the alert is open');
+  const id = await openAlert(site, account);
 
   await page.goto(`/alerts/${id}`);
 
@@ -117,12 +119,7 @@ test('nothing is said of what an agent allows before the servers are known', asy
   const threshold = { server_id: server.id, metric_type: 'memory', comparison: 'gt', threshold_value: 0.01 };
   await site.call('POST', '/alerts/thresholds', account.token, { ...threshold, enabled: true });
   await site.agent(account, server);
-  let id = '';
-  await site.until(async () => {
-    const [alert] = await site.call<{ id: string }[]>('GET', '/alerts', account.token);
-    id = alert?.id ?? '';
-    return id !== '';
-  }, 'the alert is open');
+  const id = await openAlert(site, account);
   const answer = await hold(page, '**/api/v1/servers?*');
   await enter(page, account, `/alerts/${id}`);
 
