@@ -20,9 +20,10 @@ export function showCount(count: number): void {
 /** Does what a page owes the push messages of its browser, where somebody turned them on. */
 export function keepPushed(): void {
   if (kept('push') === null) return;
-  const part = loadPart(() => import('../notices/push'));
-  // Somebody may sign out before it has come.
-  session.beforeSignOut(async () => (await part).unsubscribe());
+  const load = () => loadPart(() => import('../notices/push'));
+  const part = load();
+  // Somebody may sign out before it has come, or long after it did not.
+  session.beforeSignOut(async () => (await part.catch(load)).unsubscribe());
   // What does not work now is done by the next page.
   part.then(({ keepUp }) => keepUp()).catch(() => undefined);
 }

@@ -23,10 +23,9 @@ it('a second click while the signing dialog is loaded opens no second one', asyn
 
   button?.click();
   button?.click();
-  flushSync();
-  expect(button?.disabled).toBe(true);
 
-  await vi.waitFor(() => expect(button?.disabled).toBe(false));
+  await vi.waitFor(() => expect(openDialog).toHaveBeenCalled());
+  await new Promise((done) => setTimeout(done));
   expect(openDialog).toHaveBeenCalledTimes(1);
   await unmount(terminal);
 });
