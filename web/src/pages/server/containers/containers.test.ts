@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Container } from '../../../api/types';
-import { fits, held, portsOf, sorted, stateOf, verbsOf } from './containers';
+import { fits, held, portsOf, rowsOf, sorted, stateOf, verbsOf, type Row } from './containers';
 
 const container = (changes: Partial<Container>): Container => ({
   id: '7654fcc30a73289a',
@@ -64,9 +64,48 @@ describe('the list', () => {
     expect(sorted(list, 'cpu', true, usage).map((one) => one.id)).toEqual(['c', 'b', 'a']);
     expect(sorted(list, 'name', true, usage).map((one) => one.id)).toEqual(['c', 'b', 'a']);
   });
+});
 
-  it('stays as it was while it is held, with what is new behind', () => {
-    const list = ['new', 'c', 'a', 'newer'].map((id) => container({ id }));
-    expect(held(list, ['a', 'gone', 'c']).map((one) => one.id)).toEqual(['a', 'c', 'new', 'newer']);
+describe('a list that is held', () => {
+  const listed = (...ids: string[]) => ids.map((id) => container({ id }));
+  const before = rowsOf(listed('a', 'b', 'c', 'd'));
+  const told = (rows: readonly Row[]) => rows.map((row) => `${row.container.id}${row.isGone ? ' gone' : ''}`);
+  const then = (rows: readonly Row[], ...ids: string[]) => held(listed(...ids), listed(...ids), rows);
+
+  it('stays as it was, with what is new behind', () => {
+    expect(told(then(before, 'new', 'd', 'c', 'a', 'newer', 'b'))).toEqual(['a', 'b', 'c', 'd', 'new', 'newer']);
+  });
+
+  it('keeps the places of those that are gone', () => {
+    expect(told(then(before, 'd', 'c', 'a'))).toEqual(['a', 'b gone', 'c', 'd']);
+    expect(told(then(before, 'c'))).toEqual(['a gone', 'b gone', 'c', 'd gone']);
+    expect(told(then(before))).toEqual(['a gone', 'b gone', 'c gone', 'd gone']);
+  });
+
+  it('has a container that comes back in its place, as it is then', () => {
+    const without = then(before, 'a', 'c', 'd');
+    const back = listed('a', 'b', 'c', 'd').map((one) => ({ ...one, status: 'Up 1 second' }));
+
+    const rows = held(back, back, without);
+
+    expect(told(rows)).toEqual(['a', 'b', 'c', 'd']);
+    expect(rows.map((row) => row.container)).toEqual(back);
+  });
+
+  it('keeps those that fit no longer', () => {
+    const [a, c, d] = listed('a', 'c', 'd') as [Container, Container, Container];
+    const b = container({ id: 'b', state: 'exited' });
+
+    const rows = held([a, c, d], [a, b, c, d], before);
+
+    expect(told(rows)).toEqual(['a', 'b', 'c', 'd']);
+    expect(rows[1]?.container).toBe(b);
+  });
+
+  it('does not grow by what comes and goes', () => {
+    let rows = then(before, 'a', 'c', 'd', 'new', 'newer');
+    rows = then(rows, 'a', 'c', 'd', 'newest', 'newer');
+    expect(told(rows)).toEqual(['a', 'b gone', 'c', 'd', 'newer', 'newest']);
+    expect(told(then(rows, 'a', 'c', 'd'))).toEqual(['a', 'b gone', 'c', 'd']);
   });
 });

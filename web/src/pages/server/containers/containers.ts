@@ -99,10 +99,35 @@ export function sorted(
   return [...containers].sort((a, b) => compare(a, b) || a.name.localeCompare(b.name));
 }
 
-/** Those that were there before keep their order, and what is new follows them. */
-export function held(containers: readonly Container[], before: readonly string[]): Container[] {
-  const place = ({ id }: Container) => (before.includes(id) ? before.indexOf(id) : before.length);
-  return [...containers].sort((a, b) => place(a) - place(b));
+export interface Row {
+  /** As it was last listed. */
+  container: Container;
+  /** It is not listed any more. */
+  isGone: boolean;
+  /** It came while the list was held. */
+  isNew: boolean;
+}
+
+export function rowsOf(containers: readonly Container[]): Row[] {
+  return containers.map((container) => ({ container, isGone: false, isNew: false }));
+}
+
+/**
+ * The rows of a list that is held: those of before keep their order, and what is new follows them. What is gone, or fits no longer, keeps
+ * its place. Only what came while the list was held does not, so that a list that is held for long does not grow without a bound.
+ */
+export function held(shown: readonly Container[], all: readonly Container[], before: readonly Row[]): Row[] {
+  const listed = new Map(all.map((one) => [one.id, one]));
+  const fitting = new Set(shown.map(({ id }) => id));
+  const kept = before
+    .filter(({ container, isNew }) => !isNew || fitting.has(container.id))
+    .map((row) => {
+      const container = listed.get(row.container.id);
+      return { ...row, container: container ?? row.container, isGone: !container };
+    });
+  const known = new Set(kept.map(({ container }) => container.id));
+  const others = shown.filter(({ id }) => !known.has(id));
+  return [...kept, ...rowsOf(others).map((row) => ({ ...row, isNew: true }))];
 }
 
 export const VERBS: Record<Verb, { label: () => string; doing: () => string; done: () => string }> = {

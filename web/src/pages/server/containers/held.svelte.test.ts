@@ -12,10 +12,13 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
+const listed = (...names: string[]) =>
+  answered(names.map((name) => ({ id: name, name, state: 'running', status: 'Up', image: 'i', ports: [] })));
+const names = () => [...document.querySelectorAll('tbody .name')].map((name) => name.textContent);
+
 it('rows that are sorted by numbers stay under a pointer', async () => {
   vi.useFakeTimers();
-  const listed = ['a', 'b'].map((name) => ({ id: name, name, state: 'running', status: 'Up', image: 'i', ports: [] }));
-  vi.spyOn(api, 'GET').mockResolvedValue(answered(listed));
+  vi.spyOn(api, 'GET').mockResolvedValue(listed('a', 'b'));
   router.go('/servers/s/containers?sort=-cpu', { keepScroll: true });
   let used = $state.raw<Record<string, number>>({ a: 2, b: 1 });
   const view = {
@@ -30,7 +33,6 @@ it('rows that are sorted by numbers stay under a pointer', async () => {
     },
   } as unknown as ServerView;
   const shown = mount(Containers, { target: document.body, props: { view } });
-  const names = () => [...document.querySelectorAll('tbody .name')].map((name) => name.textContent);
   const use = (now: typeof used) => {
     used = now;
     flushSync();
@@ -57,5 +59,52 @@ it('rows that are sorted by numbers stay under a pointer', async () => {
   router.set({ sort: '-cpu' });
   flushSync();
   expect(names()).toEqual(['a', 'b']);
+  await unmount(shown);
+});
+
+it('the row of a container that is gone keeps its place and the focus, and says so, until the list is released', async () => {
+  vi.useFakeTimers();
+  const get = vi.spyOn(api, 'GET').mockResolvedValue(listed('a', 'b', 'c'));
+  router.go('/servers/s/containers', { keepScroll: true });
+  const view = {
+    id: 's',
+    server: { agent: { capabilities: ['docker'] } },
+    status: 'online',
+    events: [],
+    can: () => true,
+    refusal: () => null,
+    latest: null,
+  } as unknown as ServerView;
+  const shown = mount(Containers, { target: document.body, props: { view } });
+  const readAgain = async () => {
+    await vi.advanceTimersByTimeAsync(10_000);
+    flushSync();
+  };
+  await vi.advanceTimersByTimeAsync(0);
+  flushSync();
+  const name = [...document.querySelectorAll<HTMLElement>('tbody .name')][1];
+  name?.focus();
+
+  get.mockResolvedValue(listed('a', 'c'));
+  await readAgain();
+
+  expect(names()).toEqual(['a', 'b', 'c']);
+  expect(document.activeElement).toBe(name);
+  expect(name?.closest('tr')?.textContent).toContain('removed');
+  expect(document.body.textContent).toContain('2 of 2 containers up');
+  name?.click();
+  expect(router.query.get('c')).toBeNull();
+  // One that comes back is what it was.
+  get.mockResolvedValue(listed('a', 'b', 'c'));
+  await readAgain();
+  expect(name?.closest('tr')?.textContent).not.toContain('removed');
+  // Where nothing else is left, the row is not replaced by a note either.
+  get.mockResolvedValue(listed());
+  await readAgain();
+  expect(names()).toEqual(['a', 'b', 'c']);
+  get.mockResolvedValue(listed('a'));
+  name?.blur();
+  await readAgain();
+  expect(names()).toEqual(['a']);
   await unmount(shown);
 });
