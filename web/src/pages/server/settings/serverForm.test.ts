@@ -20,21 +20,27 @@ const server = {
   rights: [],
 } as unknown as Server;
 
-it('what another one has changed is shown and kept, and so is what is typed', async () => {
-  const { answer, end } = waiting();
+function shown() {
   vi.spyOn(api, 'GET').mockReturnValue(waiting().answer);
-  const put = vi.spyOn(api, 'PUT').mockReturnValue(answer);
   const view = new ServerView(server);
   const form = mount(ServerForm, { target: document.body, props: { view } });
   flushSync();
   const [name, host] = document.querySelectorAll<HTMLInputElement>('input.input');
   const save = document.querySelector<HTMLButtonElement>('button[type="submit"]');
-  const type = (field: HTMLInputElement | undefined, text: string) => {
-    if (!field) throw new Error('there is no such field');
-    field.value = text;
-    field.dispatchEvent(new Event('input', { bubbles: true }));
-    flushSync();
-  };
+  return { view, form, name, host, save };
+}
+
+function type(field: HTMLInputElement | undefined, text: string) {
+  if (!field) throw new Error('there is no such field');
+  field.value = text;
+  field.dispatchEvent(new Event('input', { bubbles: true }));
+  flushSync();
+}
+
+it('what another one has changed is shown and kept, and so is what is typed', async () => {
+  const { answer, end } = waiting();
+  const put = vi.spyOn(api, 'PUT').mockReturnValue(answer);
+  const { view, form, name, host, save } = shown();
 
   view.server = { ...server, tags: ['new'] };
   flushSync();
@@ -56,5 +62,37 @@ it('what another one has changed is shown and kept, and so is what is typed', as
   flushSync();
   expect([name?.value, host?.value]).toEqual(['db-3', 'other.example.com']);
 
+  await unmount(form);
+});
+
+it('what is typed and taken back follows the server again', async () => {
+  const { view, form, name, save } = shown();
+
+  type(name, 'db-2');
+  expect(save?.disabled).toBe(false);
+  type(name, 'db-1');
+  expect(save?.disabled).toBe(true);
+  view.server = { ...server, name: 'db-3' };
+  flushSync();
+  expect(name?.value).toBe('db-3');
+
+  await unmount(form);
+});
+
+it('what is taken back while it is saved stays, and is a change', async () => {
+  const { answer, end } = waiting();
+  vi.spyOn(api, 'PUT').mockReturnValue(answer);
+  const { view, form, name, save } = shown();
+  type(name, 'db-2');
+  document.querySelector('form')?.requestSubmit();
+  flushSync();
+
+  type(name, 'db-1');
+  end({ ...server, name: 'db-2' });
+  await vi.waitFor(() => expect(view.server.name).toBe('db-2'));
+  flushSync();
+
+  expect(name?.value).toBe('db-1');
+  expect(save?.disabled).toBe(false);
   await unmount(form);
 });
