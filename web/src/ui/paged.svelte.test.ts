@@ -49,6 +49,20 @@ test('what a page has twice appears once', async () => {
   expect(list.hasMore).toBe(false);
 });
 
+test('what is asked for again is not known before its answer', async () => {
+  const rows = { items: [] as number[] };
+  const list = listOf(rows);
+  await list.load();
+  rows.items = [1];
+
+  const answer = list.restart();
+  expect(list.isKnown).toBe(false);
+  await answer;
+
+  expect(list.isKnown).toBe(true);
+  expect(list.items).toEqual([1]);
+});
+
 test('a failure leaves what was there', async () => {
   const list = new Paged<number>(
     async (offset) => {

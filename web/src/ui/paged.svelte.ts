@@ -8,7 +8,7 @@ export class Paged<T> {
   total = $state(0);
   failure = $state.raw<Failure | null>(null);
   busy = $state(false);
-  /** Whether it has been read at least once. */
+  /** Whether what was asked for has been read: until then nobody knows that there is nothing. */
   isKnown = $state(false);
   readonly #read: (offset: number, limit: number) => Promise<Page<T>>;
   readonly #key: (item: T) => string | number;
@@ -41,6 +41,7 @@ export class Paged<T> {
 
   /** Reads it again for another question: only its beginning. */
   restart(): Promise<void> {
+    this.isKnown = false;
     return this.#page(0, this.#limit);
   }
 
