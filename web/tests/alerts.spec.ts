@@ -81,6 +81,7 @@ test('a threshold is dragged in the chart, and kept where it lands', async ({ si
   const server = await site.server(account, 'dragged');
   await site.agent(account, server);
   await page.goto(`/servers/${server.id}/alerts?new=memory`);
+  await expect(page.getByText(t.serverAlerts.noRule())).toBeVisible();
   const editor = page.getByRole('region', { name: t.serverAlerts.addRule() }).filter({ has: page.getByRole('figure') });
   const value = editor.getByLabel(t.like(t.thresholds.value({ unit: '{}' })));
   await value.fill('80');

@@ -5,6 +5,8 @@ import * as t from './support/texts.ts';
 test('a deploy is written on the page of a server, marked on its charts, and deleted', async ({ page, control }) => {
   await enter(page, control.account, `/servers/${control.server.id}`);
   const events = page.getByRole('region', { name: t.overview.events(), exact: true });
+  // They stand above, and long names take two lines.
+  await expect(page.getByRole('region', { name: t.overview.topProcesses() }).getByRole('table')).toBeVisible();
   await events.getByRole('button', { name: t.annotations.add() }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel(t.annotations.kind()).selectOption('deploy');

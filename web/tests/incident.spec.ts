@@ -129,6 +129,25 @@ test('nothing is said of what an agent allows before the servers are known', asy
   await expect(lines).toContainText(t.moment.logsNotAllowed());
 });
 
+test('what is below the chart of an alert stays where it is when the values come', async ({ page, account, site }) => {
+  const server = await site.server(account, 'steady');
+  const threshold = { server_id: server.id, metric_type: 'memory', comparison: 'gt', threshold_value: 0.01 };
+  await site.call('POST', '/alerts/thresholds', account.token, { ...threshold, enabled: true });
+  await site.agent(account, server);
+  const id = await openAlert(site, account);
+  const answer = await hold(page, '**/api/v1/metrics/*/series?*');
+  await enter(page, account, `/alerts/${id}`);
+
+  await expect(page.getByRole('heading', { level: 1 })).toContainText('steady');
+  const add = page.getByRole('region', { name: t.moment.events() }).getByRole('button', { name: t.annotations.add() });
+  await expect(add).toBeVisible();
+  const before = await add.boundingBox();
+  answer();
+  await expect(page.getByRole('figure').locator('canvas')).toBeVisible();
+
+  await expect.poll(async () => (await add.boundingBox())?.y).toBe(before?.y);
+});
+
 test('what happened the last times stands beside an alert', async ({ signedIn: page, account, site }) => {
   const server = await site.server(account, 'again');
   const threshold = { server_id: server.id, metric_type: 'memory', comparison: 'gt', threshold_value: 0.01 };

@@ -1,6 +1,7 @@
 // What one shares with others: who can do what on a server, and what somebody sees who may not do everything.
 import type { Page } from '@playwright/test';
 import { expectAccessible } from './support/accessible.ts';
+import { hold } from './support/answer.ts';
 import type { Account, ManagedServer, Site } from './support/site.ts';
 import { expect, expectFits, forgive, navigation, tab, test } from './support/test.ts';
 import * as t from './support/texts.ts';
@@ -178,6 +179,22 @@ test('alerts of a shared server are seen by a viewer, and acknowledged by a resp
   await expect(row.getByText(t.alerts.acknowledged(), { exact: false }).first()).toBeVisible();
   // Rules are for managers.
   await expect(reason(other, t.access.needsManage(asks(ada, server)))).toBeVisible();
+});
+
+test('the buttons of the dialog stay where they are while its list is read', async ({ site, visit }) => {
+  const ada = await site.account();
+  const server = await site.server(ada);
+  const page = await visit(ada, `/servers/${server.id}`);
+  const release = await hold(page, /\/servers\/[^/]+\/access/);
+  await page.getByRole('button', { name: t.server.share() }).click();
+  const shown = dialog(page, server);
+  await expect(shown).toContainText(t.app.ongoing({ what: t.app.loading() }));
+  const before = await shown.getByRole('button', { name: t.share.give() }).boundingBox();
+
+  release();
+  await expect(shown).toContainText(t.share.nobodyElseText());
+
+  await expect.poll(() => shown.getByRole('button', { name: t.share.give() }).boundingBox()).toEqual(before);
 });
 
 test('a team gets a role on all servers with a tag, and a member who leaves loses it', async ({ site, visit }) => {
