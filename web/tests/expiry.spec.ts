@@ -142,9 +142,12 @@ test('/ws/alerts outlasts the token that it was opened with', async ({ page, con
     enabled: true,
   });
   const row = page.getByRole('row').filter({ hasText: '0.02' });
-  await expect(row).toBeVisible();
-  // For the other tests of this server everything is as it was.
-  await site.call('DELETE', `/alerts/thresholds/${id}`, account.token);
+  try {
+    await expect(row).toBeVisible();
+  } finally {
+    // For the other tests of this server everything is as it was.
+    await site.call('DELETE', `/alerts/thresholds/${id}`, account.token);
+  }
   await expect(row).toBeHidden();
   expect(seen).toEqual({ opened: 1, renewed: 1, closed: 0 });
 });
