@@ -142,6 +142,7 @@ test('what is below the chart of an alert stays where it is when the values come
   const add = page.getByRole('region', { name: t.moment.events() }).getByRole('button', { name: t.annotations.add() });
   await expect(add).toBeVisible();
   const before = await add.boundingBox();
+  expect(before).not.toBeNull();
   answer();
   await expect(page.getByRole('figure').locator('canvas')).toBeVisible();
 

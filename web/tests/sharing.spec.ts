@@ -190,6 +190,7 @@ test('the buttons of the dialog stay where they are while its list is read', asy
   const shown = dialog(page, server);
   await expect(shown).toContainText(t.app.ongoing({ what: t.app.loading() }));
   const before = await shown.getByRole('button', { name: t.share.give() }).boundingBox();
+  expect(before).not.toBeNull();
 
   release();
   await expect(shown).toContainText(t.share.nobodyElseText());

@@ -114,7 +114,7 @@ export function rowsOf(containers: readonly Container[]): Row[] {
 
 /**
  * The rows of a list that is held: those of before keep their order, and what is new follows them. What is gone, or fits no longer, keeps
- * its place. Only what came while the list was held does not, so that a list that is held for long does not grow without a bound.
+ * its place. A row that came while the list was held leaves with its container: otherwise a list that is held for long would only grow.
  */
 export function held(shown: readonly Container[], all: readonly Container[], before: readonly Row[]): Row[] {
   const listed = new Map(all.map((one) => [one.id, one]));

@@ -96,3 +96,22 @@ it('what is taken back while it is saved stays, and is a change', async () => {
   expect(save?.disabled).toBe(false);
   await unmount(form);
 });
+
+it('what is taken back while it is saved without success follows the server again', async () => {
+  const { answer, end } = waiting();
+  vi.spyOn(api, 'PUT').mockReturnValue(answer);
+  const { view, form, name, save } = shown();
+  type(name, 'db-2');
+  document.querySelector('form')?.requestSubmit();
+  flushSync();
+
+  type(name, 'db-1');
+  end(new Error('no connection'));
+  await vi.waitFor(() => expect(document.querySelector('[role="alert"]')?.textContent).toMatch(/\S/));
+  view.server = { ...server, name: 'db-3' };
+  flushSync();
+
+  expect(name?.value).toBe('db-3');
+  expect(save?.disabled).toBe(true);
+  await unmount(form);
+});
