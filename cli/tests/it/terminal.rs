@@ -20,6 +20,9 @@ pub struct Terminal {
     output: Arc<Mutex<Vec<u8>>>,
 }
 
+/// What no program writes.
+const END: u8 = 0;
+
 impl Terminal {
     /// The program in a terminal of 100 columns and 30 rows.
     pub fn start(site: &Site, arguments: &[&str]) -> Self {
@@ -82,6 +85,10 @@ impl Terminal {
         let status = eventually("the program ends", async || child.try_wait().unwrap()).await;
         let modes = tcgetattr(&self.pts).unwrap().local_modes;
         assert!(modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG), "{modes:?}");
+        // What the program wrote last is read before this.
+        rustix::io::write(&self.pts, &[END]).unwrap();
+        eventually("all that it wrote is read", async || self.output.lock().ends_with(&[END]).then_some(())).await;
+        self.output.lock().pop();
         status.code()
     }
 }
