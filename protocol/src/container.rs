@@ -315,7 +315,7 @@ impl Acted {
 pub struct ContainerLogs {
     /// The lines.
     pub lines: Vec<LogLine>,
-    /// Whether the oldest lines are missing, because one answer cannot hold all of them.
+    /// Whether the oldest lines are missing, because one answer cannot hold all of them or it took too long to find them.
     #[serde(default)]
     pub truncated: bool,
 }

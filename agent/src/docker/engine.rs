@@ -64,7 +64,7 @@ pub enum Kind {
 /// What to request for the last lines of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tails {
-    /// That many lines.
+    /// That many records: Docker counts each piece of a long line, and both streams even if only one is asked for.
     Counted,
     /// All lines: Podman joins the pieces of a line to the wrong one when it counts from the end.
     Whole,

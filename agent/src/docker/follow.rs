@@ -43,10 +43,12 @@ impl Docker {
             position: began,
             assembly: Lines::default(),
             held: None,
+            earlier: 0,
+            newest: None,
             lines,
         };
         let range = match self.engine.tails().await? {
-            Tails::Counted => format!("tail={tail}&follow=1"),
+            Tails::Counted => follower.find_last(tail).await,
             Tails::Whole => follower.send_last(tail).await?,
         };
         Ok(follower.run(range, inspected.state.started_at).await?)
@@ -62,6 +64,9 @@ struct ContainerFollower {
     assembly: Lines,
     /// The last lines, while they are being read.
     held: Option<LastLines>,
+    /// How many lines to leave out, because they come before the last ones; none that is newer than `newest`.
+    earlier: usize,
+    newest: Option<Timestamp>,
     lines: Sender<LogLine>,
 }
 
@@ -120,7 +125,19 @@ impl ContainerFollower {
     }
 
     fn onwards(&mut self) -> String {
+        // From here on every line is new: none is left out.
+        self.earlier = 0;
         format!("tail=all&since={}&follow=1", self.position.resume())
+    }
+
+    /// Finds the last lines, and where the lines before them end. Returns what to read next.
+    async fn find_last(&mut self, tail: u32) -> String {
+        let last = tokio::select! {
+            last = logs::find_last(&self.engine, &self.container_id, self.framing, tail) => last,
+            () = self.lines.closed() => return self.onwards(),
+        };
+        (self.earlier, self.newest) = (last.earlier, last.newest);
+        format!("tail={}&follow=1", last.tail)
     }
 
     /// Reads all existing lines and sends the last ones. Returns what to read next.
@@ -137,6 +154,13 @@ impl ContainerFollower {
     }
 
     async fn send(&mut self, line: LogLine) -> Result<(), SendError<LogLine>> {
+        // A newer line was written after the last ones were counted. Times are in milliseconds: a new line of the same
+        // millisecond as the newest counted one can be taken for one of the earlier lines.
+        let was_counted = line.timestamp.zip(self.newest).is_none_or(|(at, newest)| at <= newest);
+        if self.earlier > 0 && was_counted {
+            self.earlier -= 1;
+            return Ok(());
+        }
         let Some(held) = &mut self.held else { return self.lines.send(line).await };
         held.push(line);
         Ok(())
@@ -209,3 +233,7 @@ impl ContainerFollower {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "follow_tests.rs"]
+mod tests;

@@ -1,13 +1,16 @@
 //! Containers of this host, through a closed list of verbs.
 //!
 //! [`Docker::call`] is the only place that checks the owner's policy. Below it, [`engine`] connects to Docker or Podman;
-//! [`model`], [`states`] and [`stats`] understand their answers; [`frames`] and [`lines`] make lines of their logs.
+//! [`model`], [`states`] and [`stats`] understand their answers; [`frames`] and [`lines`] make lines of their logs, and
+//! [`window`] knows whether they are the last ones.
 
 mod address;
 mod engine;
 mod error;
 mod event;
 mod exit_attribution;
+#[cfg(test)]
+mod fixture;
 mod follow;
 pub(crate) mod frames;
 mod lines;
@@ -19,6 +22,7 @@ mod stats;
 mod transport;
 mod verb;
 mod watch;
+mod window;
 
 use std::time::Duration;
 

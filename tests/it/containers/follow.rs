@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::JoinHandle;
 
+use super::logs::{LONG_LINES, long_line};
 use crate::support::engine::{Container, Engine};
 use crate::support::{eventually, in_time};
 
@@ -57,6 +58,28 @@ async fn a_log_is_followed_through_stops_and_starts() {
         assert_eq!(followed.lines.recv().await, None, "nothing comes twice");
         let ended = in_time("the end", followed.ended).await.unwrap();
         assert_eq!(ended.unwrap_err().code, "container_not_found");
+    }
+}
+
+#[actix_web::test]
+async fn a_log_is_followed_from_its_last_lines_on_although_they_are_long() {
+    let engine = Engine::docker();
+    let container = engine.run(LONG_LINES);
+    eventually("it ends", async || (container.state() == "exited").then_some(())).await;
+
+    let mut all = Vec::new();
+    for tail in [1, 15, 16, 17, 100] {
+        let mut followed = Followed::start(&engine, &container, tail);
+        for number in 121 - tail..=120 {
+            let line = followed.next().await;
+            assert!(line == long_line(number), "{tail}: {line:.20}");
+        }
+        all.push(followed);
+    }
+    container.remove();
+
+    for mut followed in all {
+        assert_eq!(in_time("the end", followed.lines.recv()).await, None, "nothing comes twice");
     }
 }
 

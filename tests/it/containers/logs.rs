@@ -53,6 +53,47 @@ async fn the_streams_are_kept_apart() {
 }
 
 #[actix_web::test]
+async fn the_last_lines_of_one_stream_come_although_the_other_has_newer_ones() {
+    for engine in [Engine::docker(), Engine::podman()] {
+        let host = Host::with_policy(engine.clone(), "read").await;
+        let container = engine.run_in_steps("seq 1 20; pause; seq 1 1000 >&2");
+        until_said(&host, &container, "20").await;
+        container.go_on();
+
+        let out = log(&host, &container, "?stderr=false&tail=10").await;
+
+        let expected: Vec<String> = (11..=20).map(|number| number.to_string()).collect();
+        assert_eq!(messages(&out), expected, "{}", engine.address());
+        assert_eq!(out["truncated"], false);
+    }
+}
+
+/// A script that writes lines of 20,000 bytes, which engines keep in two pieces each.
+pub const LONG_LINES: &str =
+    "x=$(head -c 20000 /dev/zero | tr '\\0' x); for i in $(seq 1 120); do echo \"$i $x\"; done";
+
+/// The line of this number.
+pub fn long_line(number: u32) -> String {
+    format!("{number} {}", "x".repeat(20_000))
+}
+
+#[actix_web::test]
+async fn as_many_long_lines_come_as_were_asked_for() {
+    for engine in [Engine::docker(), Engine::podman()] {
+        let host = Host::with_policy(engine.clone(), "read").await;
+        let container = engine.run(LONG_LINES);
+
+        for tail in [1, 15, 16, 17, 100] {
+            let log = log(&host, &container, &format!("?tail={tail}")).await;
+
+            let expected: Vec<String> = (121 - tail..=120).map(long_line).collect();
+            assert!(messages(&log) == expected, "{}: {tail}: {:.200?}", engine.address(), messages(&log));
+            assert_eq!(log["truncated"], false);
+        }
+    }
+}
+
+#[actix_web::test]
 async fn long_lines_and_what_is_no_utf_8_come_whole() {
     for engine in [Engine::docker(), Engine::podman()] {
         let host = Host::with_policy(engine.clone(), "read").await;
