@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 use crate::buffer::{Away, Batch, Buffer};
 use crate::catalog::Catalog;
-use crate::config::Config;
+use crate::config::{Config, Interval};
 use crate::state::{OpenError, StateDir};
 
 /// Locked for the length of one call, never across an await.
@@ -28,6 +28,11 @@ impl Backlog {
 
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
+    }
+
+    /// Makes room for 24 hours of samples at this interval.
+    pub fn expect_every(&self, interval: Interval) {
+        self.lock().expect_every(interval);
     }
 
     pub fn append(&self, sample: &[u8]) {

@@ -16,6 +16,8 @@ use crate::url::{ServiceUrl, UrlError};
 /// The fastest and the slowest useful sampling: below, the reading itself would show in the figures.
 pub const INTERVAL_RANGE_SECONDS: std::ops::RangeInclusive<f64> = 0.5..=3600.0;
 
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The settings of one agent. Start from [`Config::new`] and change what differs.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
@@ -111,6 +113,12 @@ impl Interval {
     pub fn duration(self) -> Duration {
         self.0
     }
+
+    /// How many samples 24 hours have, rounded up.
+    pub fn samples_of_a_day(self) -> u64 {
+        let samples = DAY.as_nanos().div_ceil(self.0.as_nanos().max(1));
+        u64::try_from(samples).unwrap_or(u64::MAX)
+    }
 }
 
 impl Default for Interval {
@@ -175,7 +183,8 @@ pub struct BufferLimits {
     pub segment_bytes: u64,
     /// The most bytes of all files together. 24 hours at 5 s fit with up to 3.8 KiB a sample; an ordinary one has 1.1 KiB.
     pub disk_bytes: u64,
-    /// Beyond `disk_bytes` this many samples are still stored: 24 hours at 5 s, whatever their size ...
+    /// Beyond `disk_bytes` this many samples are still stored: 24 hours at 5 s, whatever their size. A shorter interval raises
+    /// it to its own 24 hours, and a longer backlog of an earlier run to its length ...
     pub disk_samples: u64,
     /// ... but never more bytes than this.
     pub disk_bytes_at_most: u64,
@@ -307,6 +316,13 @@ mod tests {
         assert_eq!(LiveSamples::default().shortest(usual), Some(second));
         assert_eq!(LiveSamples::default().shortest(Interval::of(second)), None);
         assert_eq!(LiveSamples::Off.shortest(usual), None);
+    }
+
+    #[test]
+    fn a_day_has_as_many_samples_as_the_interval_yields() {
+        for (seconds, samples) in [(0.5, 172_800), (1.0, 86_400), (5.0, 17_280), (7.0, 12_343), (3600.0, 24)] {
+            assert_eq!(Interval::from_seconds(seconds).unwrap().samples_of_a_day(), samples, "{seconds}");
+        }
     }
 
     #[test]

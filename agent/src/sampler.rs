@@ -21,8 +21,10 @@ pub async fn sample_forever(
     let (mut start, mut latest) = (Instant::now(), None);
     let (mut newest, mut rest): (Option<Sample>, _) = (None, Rest::from_now());
     loop {
-        let interval = intervals.borrow_and_update().duration();
-        let mut ticks = interval_at(latest.map_or(start, |latest| latest + interval), interval);
+        let interval = *intervals.borrow_and_update();
+        backlog.expect_every(interval);
+        let period = interval.duration();
+        let mut ticks = interval_at(latest.map_or(start, |latest| latest + period), period);
         // After a slow reading or a suspend it continues with the next tick, without a burst of equal samples.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
@@ -74,7 +76,8 @@ mod tests {
     use signalbox_protocol::Timestamp;
 
     use super::*;
-    use crate::{Catalog, Config};
+    use crate::state::StateDir;
+    use crate::{BufferLimits, Catalog, Config};
 
     /// Yields numbered samples, every third of them invalid and every fourth none at all.
     struct Numbered<'a>(&'a AtomicU32);
@@ -138,6 +141,31 @@ mod tests {
             self.0 += 1;
             Some(Sample { process_count: latest.process_count + self.0, ..Sample::default() })
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_day_of_samples_is_kept_at_the_interval_that_the_service_asks_for() {
+        // In memory: on a disk under load a call may take as long as on one that hangs.
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        // One file for each sample, and no room beyond what a day needs.
+        let limits = BufferLimits { segment_bytes: 1, disk_bytes: 1, disk_samples: 0, ..BufferLimits::default() };
+        let config = Config { limits, ..Config::default() };
+        let backlog = Backlog::open(&config, Some(StateDir::new(dir.path())), Catalog::default()).unwrap();
+        let (day, live) = (Duration::from_secs(24 * 3600), Live::new(None));
+        let (interval, intervals) = watch::channel(Interval::of(day / 10));
+        let three_days = async {
+            tokio::time::sleep(day).await;
+            interval.send_replace(Interval::of(day / 100));
+            tokio::time::sleep(day * 2).await;
+        };
+
+        tokio::select! {
+            () = three_days => {}
+            () = sample_forever(Climbing(0), &backlog, intervals, &live) => unreachable!(),
+        }
+        let kept = backlog.batch(0, u64::MAX).unwrap().map_or(0, |batch| batch.count);
+
+        assert!((100..=102).contains(&kept), "{kept}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -90,6 +90,11 @@ impl DiskLog {
         self.segments.back().map_or(0, Segment::end)
     }
 
+    /// How many samples come after number `seq`.
+    pub fn count_after(&self, seq: u64) -> u64 {
+        self.segments.iter().map(|segment| segment.count_after(seq)).sum()
+    }
+
     /// Adds those samples that the disk does not have yet: a disk that hung may have written some after all. Returns how many
     /// of the oldest had to make room.
     pub fn append_new(&mut self, acked: u64, samples: &[(u64, Box<[u8]>)]) -> io::Result<u64> {
@@ -116,8 +121,24 @@ impl DiskLog {
         Ok(self.make_room(acked))
     }
 
+    /// Stores at least this many samples, within [`BufferLimits::disk_bytes_at_most`].
+    pub fn keep_samples(&mut self, count: u64) {
+        self.limits.disk_samples = count;
+    }
+
+    /// The next samples after number `after` up to `until`, and how many were lost with unreadable files.
+    pub fn read_past_damage(&mut self, after: u64, until: u64) -> (Batch, u64) {
+        let (mut batch, mut lost) = (Batch::default(), 0);
+        while let Err(error) = self.read(after.max(batch.last), until, &mut batch) {
+            let damaged = self.skip_damaged(after.max(batch.last));
+            tracing::warn!(%error, lost = damaged, "cannot read a file of the buffer: its samples are lost");
+            lost += damaged;
+        }
+        (batch, lost)
+    }
+
     /// Adds to `batch` the samples after number `after` up to `until`, until it is full or there are no more.
-    pub fn read(&mut self, after: u64, until: u64, batch: &mut Batch) -> io::Result<()> {
+    fn read(&mut self, after: u64, until: u64, batch: &mut Batch) -> io::Result<()> {
         let mut wanted = after + 1;
         while !batch.is_full() {
             let Some(segment) = self.segments.iter().find(|segment| segment.end() > wanted && segment.count > 0) else {
@@ -142,8 +163,14 @@ impl DiskLog {
         Ok(())
     }
 
-    /// Removes every sample up to `seq`, and records that number.
-    pub fn ack(&mut self, seq: u64) -> io::Result<()> {
+    /// Removes every sample up to `seq`, and records that number where the disk lets it.
+    pub fn note_ack(&mut self, seq: u64) {
+        if let Err(error) = self.ack(seq) {
+            tracing::debug!(%error, "cannot note an acknowledgement: after a restart some samples are sent again");
+        }
+    }
+
+    fn ack(&mut self, seq: u64) -> io::Result<()> {
         let rotate = self.segments.back().is_some_and(|last| {
             last.end() <= seq + 1 && last.bytes.saturating_sub(self.description_bytes) >= ROTATE_ACKED_BYTES
         });
@@ -160,12 +187,12 @@ impl DiskLog {
     }
 
     /// Skips what cannot be read after number `after` in its segment. Returns how many samples that are.
-    pub fn skip_damaged(&mut self, after: u64) -> u64 {
+    fn skip_damaged(&mut self, after: u64) -> u64 {
         self.reader = None;
         let Some(index) = self.segments.iter().position(|segment| segment.end() > after + 1) else {
             return 0;
         };
-        self.remove_segment(index).map_or(0, |segment| segment.end() - segment.first.max(after + 1))
+        self.remove_segment(index).map_or(0, |segment| segment.count_after(after))
     }
 
     fn start_segment(&mut self, first: u64, acked: u64) -> io::Result<()> {
@@ -214,7 +241,7 @@ impl DiskLog {
         let mut dropped = 0;
         while self.segments.len() > 1 && self.is_too_large() {
             let oldest = self.remove_segment(0);
-            dropped += oldest.map_or(0, |oldest| oldest.end().saturating_sub(oldest.first.max(acked + 1)));
+            dropped += oldest.map_or(0, |oldest| oldest.count_after(acked));
         }
         dropped
     }

@@ -25,7 +25,7 @@ use disk::DiskLog;
 use memory::MemoryLog;
 
 use crate::catalog::Catalog;
-use crate::config::BufferLimits;
+use crate::config::{BufferLimits, Interval};
 use crate::state::{DiskWorker, OpenError, Opening, Presence, StateDir, WAIT};
 
 /// Samples in one `metrics` message: far below the protocol's 1024.
@@ -78,6 +78,8 @@ struct Left {
     end: u64,
     /// The highest acknowledged number.
     acked: u64,
+    /// How many samples come after it.
+    unacked: u64,
 }
 
 #[derive(Debug)]
@@ -104,6 +106,8 @@ pub struct Buffer {
     /// The number of the last message.
     message: u64,
     acked: u64,
+    /// How many samples the disk keeps even where they are large.
+    disk_samples: u64,
     /// The acknowledgement `acked` is written to the disk with the next sample, or at the end.
     is_ack_owed: bool,
     dropped: u64,
@@ -135,6 +139,7 @@ impl Buffer {
             newest: unix_millis - 1,
             message: unix_millis,
             acked: 0,
+            disk_samples: limits.disk_samples,
             is_ack_owed: false,
             dropped: 0,
             dropped_lately: 0,
@@ -143,7 +148,7 @@ impl Buffer {
         let opening = state.map(|state| {
             DiskWorker::open(CONSEQUENCE, move || {
                 let (log, acked) = DiskLog::open(state, limits, catalog)?;
-                let left = Left { end: log.end(), acked };
+                let left = Left { end: log.end(), acked, unacked: log.count_after(acked) };
                 Ok((log, left))
             })
         });
@@ -161,6 +166,12 @@ impl Buffer {
             Err(error) => buffer.go_without(&error.into()),
         }
         buffer.refusal.take().map_or(Ok(buffer), Err)
+    }
+
+    /// Makes room for 24 hours of samples at this interval. A longer one later takes no room away: the samples of the shorter
+    /// one may still be waiting.
+    pub fn expect_every(&mut self, interval: Interval) {
+        self.disk_samples = self.disk_samples.max(interval.samples_of_a_day());
     }
 
     /// Stores an encoded sample. When there is no room left, the oldest are dropped.
@@ -200,7 +211,7 @@ impl Buffer {
                 batch.push(*latest, sample);
             } else {
                 let worker = self.worker().ok_or(Away)?;
-                let (found, lost) = worker.call(move |log| read(log, from, until)).ok_or(Away)?;
+                let (found, lost) = worker.call(move |log| log.read_past_damage(from, until)).ok_or(Away)?;
                 batch = found;
                 self.dropped += lost;
             }
@@ -309,6 +320,8 @@ impl Buffer {
         self.message = self.message.max(self.next);
         self.on_disk = left.end.saturating_sub(1);
         self.acked = self.acked.max(left.acked);
+        // An earlier run may have had a shorter interval.
+        self.disk_samples = self.disk_samples.max(left.unacked);
     }
 
     fn worker(&mut self) -> Option<&mut DiskWorker<DiskLog>> {
@@ -335,11 +348,12 @@ impl Buffer {
     /// Writes samples to the disk and removes them from memory.
     fn put(&mut self, samples: Vec<(u64, Box<[u8]>)>) -> Option<u64> {
         let (acked, last) = (self.acked, samples.last().map_or(self.on_disk, |(seq, _)| *seq));
-        let is_ack_owed = std::mem::take(&mut self.is_ack_owed);
+        let (is_ack_owed, disk_samples) = (std::mem::take(&mut self.is_ack_owed), self.disk_samples);
         let appended = self.worker()?.call(move |log| {
             if is_ack_owed {
-                note_ack(log, acked);
+                log.note_ack(acked);
             }
+            log.keep_samples(disk_samples);
             log.append_new(acked, &samples)
         })?;
         match (&appended, self.is_disk_failing) {
@@ -370,7 +384,7 @@ impl Buffer {
     fn ack_on_disk(&mut self) {
         let acked = self.acked;
         self.is_ack_owed = false;
-        _ = self.worker().and_then(|worker| worker.call(move |log| note_ack(log, acked)));
+        _ = self.worker().and_then(|worker| worker.call(move |log| log.note_ack(acked)));
     }
 }
 
@@ -380,21 +394,4 @@ impl Drop for Buffer {
             self.ack_on_disk();
         }
     }
-}
-
-fn note_ack(log: &mut DiskLog, acked: u64) {
-    if let Err(error) = log.ack(acked) {
-        tracing::debug!(%error, "cannot note an acknowledgement: after a restart some samples are sent again");
-    }
-}
-
-/// The next samples, and how many were lost with unreadable files.
-fn read(log: &mut DiskLog, after: u64, until: u64) -> (Batch, u64) {
-    let (mut batch, mut lost) = (Batch::default(), 0);
-    while let Err(error) = log.read(after.max(batch.last), until, &mut batch) {
-        let damaged = log.skip_damaged(after.max(batch.last));
-        tracing::warn!(%error, lost = damaged, "cannot read a file of the buffer: its samples are lost");
-        lost += damaged;
-    }
-    (batch, lost)
 }

@@ -32,6 +32,11 @@ impl Segment {
         self.first + self.count
     }
 
+    /// How many of its samples come after number `seq`.
+    pub fn count_after(&self, seq: u64) -> u64 {
+        self.end().saturating_sub(self.first.max(seq + 1))
+    }
+
     /// Creates an empty file for samples from `first` on, and opens it to append.
     pub fn create(dir: &Path, first: u64, acked: u64) -> io::Result<(Self, File)> {
         let path = dir.join(format!("{first:020}.{EXTENSION}"));

@@ -1,5 +1,6 @@
 mod calls;
 mod hang;
+mod room;
 mod series;
 
 use std::fs;
@@ -266,25 +267,6 @@ fn messages_are_numbered_higher_than_in_any_run_before() {
     let mut reopened = reopen(dir.path(), START + 5000);
 
     assert!(START < first[0] && first[0] < first[1] && first[1] < reopened.number_message());
-}
-
-#[test]
-fn a_day_of_samples_is_kept_even_where_they_are_large() {
-    let dir = state_dir();
-    let mut buffer = open(dir.path(), BufferLimits { disk_samples: 300, ..small() });
-
-    append(&mut buffer, 0..500);
-
-    let kept = contents(&mut buffer, 0).len();
-    assert!((300..320).contains(&kept), "{kept}");
-}
-
-#[test]
-fn the_default_bounds_hold_a_day_of_ordinary_samples() {
-    let limits = BufferLimits::default();
-
-    assert_eq!(limits.disk_samples, 24 * 3600 / 5);
-    assert!(limits.disk_bytes / limits.disk_samples >= 3800);
 }
 
 #[test]
