@@ -1,9 +1,12 @@
 //! The command line and the environment.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::Parser;
+use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::parser::ValueSource;
+use clap::{Arg, Command, Parser};
 
 use crate::config::{ApiKey, Config, ConfigError, Interval, LiveSamples};
 use crate::docker::{AddressError, socket_of};
@@ -82,8 +85,9 @@ pub struct Cli {
     logs: Option<Switch>,
 
     /// Log file, or directory of log files, that the service may read; repeatable (in the variable: separated by colons)
-    #[arg(long, env = "SIGNALBOX_AGENT_LOG_PATH", value_name = "PATH", help_heading = POLICY, value_delimiter = ':')]
-    log_path: Vec<PathBuf>,
+    #[arg(long, env = "SIGNALBOX_AGENT_LOG_PATH", value_name = "PATH", help_heading = POLICY,
+          value_parser = LogPathsParser)]
+    log_path: Vec<LogPaths>,
 
     /// Whether the service may open a terminal on this server [default: off]
     #[arg(long, env = "SIGNALBOX_AGENT_TERMINAL", value_name = "off|on", help_heading = POLICY)]
@@ -100,6 +104,37 @@ pub struct Cli {
     /// Format of log lines; json: one object per line
     #[arg(long, env = "SIGNALBOX_AGENT_LOG_FORMAT", value_name = "text|json", default_value = "text")]
     pub log_format: LogFormat,
+}
+
+/// The paths of one value of `--log-path`.
+#[derive(Debug, Clone)]
+struct LogPaths(Vec<PathBuf>);
+
+/// Colons separate paths in the variable only: it cannot be repeated, and a path may contain one.
+#[derive(Debug, Clone)]
+struct LogPathsParser;
+
+impl TypedValueParser for LogPathsParser {
+    type Value = LogPaths;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<LogPaths, clap::Error> {
+        PathBufValueParser::new().parse_ref(command, arg, value).map(|path| LogPaths(vec![path]))
+    }
+
+    fn parse_ref_(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+        source: ValueSource,
+    ) -> Result<LogPaths, clap::Error> {
+        if source != ValueSource::EnvVariable {
+            return self.parse_ref(command, arg, value);
+        }
+        let paths = std::env::split_paths(value);
+        let parsed = paths.map(|path| PathBufValueParser::new().parse_ref(command, arg, path.as_os_str()));
+        parsed.collect::<Result<_, _>>().map(LogPaths)
+    }
 }
 
 /// The level of the agent's own messages. Its libraries only log warnings, because some of them trace whatever is sent, keys
@@ -196,7 +231,8 @@ impl Cli {
         if let Some(path) = &self.policy {
             return Ok(Policy::read(path)?);
         }
-        if let Some(path) = self.log_path.iter().find(|path| !path.is_absolute()) {
+        let log_paths: Vec<PathBuf> = self.log_path.iter().flat_map(|LogPaths(paths)| paths).cloned().collect();
+        if let Some(path) = log_paths.iter().find(|path| !path.is_absolute()) {
             return Err(CliError::RelativeLogPath(path.clone()));
         }
         if let Some(address) = &self.docker_host {
@@ -208,7 +244,7 @@ impl Cli {
             docker: self.docker.unwrap_or_default().into(),
             docker_host: self.docker_host.clone(),
             logs: self.logs.unwrap_or_default(),
-            log_paths: self.log_path.clone(),
+            log_paths,
             terminal: self.terminal.unwrap_or_default().into(),
             record: self.record.unwrap_or_default(),
             ..Policy::default()

@@ -4,11 +4,15 @@ use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+use serde_json::json;
+use signalbox_protocol::agent::Response;
 use tokio::process::Command;
 use tokio::time::timeout;
+use uuid::Uuid;
 
 use crate::agent::{KEY, PATIENCE, state_dir};
 use crate::program::program;
+use crate::requests::request;
 use crate::service::Service;
 
 /// Writes a file that nobody else can read.
@@ -181,4 +185,38 @@ async fn environment_variables_equal_flags() {
     assert_eq!(auth.agent.capabilities, ["metrics", "processes", "docker"]);
     assert!(state.path().join("lock").exists(), "systemd's directory is used");
     drop(child);
+}
+
+#[tokio::test]
+async fn colons_separate_log_paths_in_the_variable_and_belong_to_the_path_in_the_flag() {
+    let service = Service::start().await;
+    let cases = [
+        (
+            vec!["--log-path", "/srv/app:1.log", "--log-path", "/srv/app:2.log"],
+            "",
+            ["/srv/app:1.log", "/srv/app:2.log"],
+        ),
+        (vec![], "/srv/web.log:/srv/mail.log", ["/srv/web.log", "/srv/mail.log"]),
+    ];
+
+    for (flags, variable, log_paths) in cases {
+        let state = state_dir();
+        let child = program(&["--url", &service.url(), "--key", KEY, "--docker", "off", "--logs", "on"])
+            .args(flags)
+            .arg("--state-dir")
+            .arg(state.path())
+            .env("SIGNALBOX_AGENT_LOG_PATH", variable)
+            .spawn()
+            .unwrap();
+        let mut peer = service.accept_authenticated().await;
+        peer.send(&request(1, "agent.policy")).await;
+        let policy = peer.response().await;
+
+        let expected = json!({
+            "processes": "on", "commands": "off", "docker": "off", "docker_host": null, "logs": "on",
+            "log_paths": log_paths, "terminal": "off", "record": "off",
+        });
+        assert_eq!(policy, Response::new(Uuid::from_u128(1), Ok(expected)));
+        drop(child);
+    }
 }

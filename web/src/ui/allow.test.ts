@@ -33,13 +33,24 @@ describe('the line that allows something', () => {
     expect(ways.compose).toBe('SIGNALBOX_AGENT_LOGS: "on"\nSIGNALBOX_AGENT_LOG_PATH: "/var/log/nginx"');
   });
 
+  it('has no variable for a path with a colon, which separates paths there', () => {
+    const ways = waysTo(SERVICE, 'logs', '/srv/app:1.log');
+
+    expect(ways).toEqual({
+      installed: 'curl -fsSL https://box.example.com/install.sh | sudo sh -s -- --logs on --log-path /srv/app:1.log',
+      options: '--logs on --log-path /srv/app:1.log',
+      file: 'logs = "on"\nlog_paths = ["/srv/app:1.log"]',
+      compose: null,
+    });
+  });
+
   it('never makes more than a path of one that the script would refuse', () => {
     for (const path of ['/var/log/a b', "/tmp/'; reboot; '", '/tmp/$(id)', 'relative', '/a"]\ncommands = "on"']) {
       const ways = waysTo(SERVICE, 'logs', path);
 
       expect(ways.installed).toBeNull();
       expect(ways.file.split('\n')).toHaveLength(2);
-      expect(ways.compose.split('\n')).toHaveLength(2);
+      expect(ways.compose?.split('\n')).toHaveLength(2);
       expect(ways.options).toBe(
         `--logs on --log-path ${path === 'relative' ? path : `'${path.replaceAll("'", `'\\''`)}'`}`,
       );

@@ -22,8 +22,8 @@ export interface Ways {
   options: string;
   /** Lines of the policy file. */
   file: string;
-  /** Lines of the environment in a compose file. */
-  compose: string;
+  /** Lines of the environment in a compose file; null where a variable does not take the path. */
+  compose: string | null;
 }
 
 /** How a right is given, and a file among the logs that may be read. */
@@ -32,6 +32,8 @@ export function waysTo(service: string, right: Right, path: string | null = null
   const option = `--${key} ${value}`;
   // What install.sh takes as it is: anything else could be more than a path in the files that it writes.
   const isPlain = path === null || /^\/[A-Za-z0-9._/@:+,=~-]*$/.test(path);
+  // In the variable colons separate paths.
+  const hasVariable = path === null || !path.includes(':');
   const script = quoted(`${service.replace(/\/+$/, '')}/install.sh`);
   const files = path === null ? '' : ` --log-path ${quoted(path)}`;
   // Unquoted, YAML reads `on` as true.
@@ -43,7 +45,7 @@ export function waysTo(service: string, right: Right, path: string | null = null
     installed: isPlain ? `curl -fsSL ${script} | sudo sh -s -- ${option}${files}` : null,
     options: option + files,
     file: lines.join('\n'),
-    compose: variables.join('\n'),
+    compose: hasVariable ? variables.join('\n') : null,
   };
 }
 
