@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     if let Err(unknown) = Cli::check_environment() {
         return failed(&unknown.to_string(), EXIT_MISCONFIGURED);
     }
-    match startup::in_system(run(cli)) {
+    match startup::in_system(run(cli)).unwrap_or_else(|error| Err(error.into())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&said_once(&error), exit_code(&error)),
     }

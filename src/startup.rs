@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod agent_session_tests;
 pub(crate) mod directory;
+mod ending;
 mod housekeeping;
 mod introduction;
 mod others;
@@ -16,13 +17,14 @@ mod system;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use actix_web::dev::{Server, ServerHandle};
+use actix_web::dev::Server;
 use secrecy::SecretString;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 pub use self::system::in_system;
@@ -65,24 +67,8 @@ use crate::shares::Shares;
 use crate::state::{self, Limits, Metrics, Sockets, State};
 use crate::store::{self, Store, StoreError};
 use directory::{DataDirectories, DirectoryError};
+use ending::{DRAIN, Deadline, LEAST_DRAIN, Step, stop_when};
 use others::Wiring;
-
-/// How long running requests may continue when the service is asked to stop. It has 10 s for everything.
-const DRAIN: Duration = Duration::from_secs(4);
-const LEAST_DRAIN: Duration = Duration::from_secs(1);
-
-/// How long sockets may take to send their close frames: as long as they wait for the peer's ([`crate::ws::handover`]), so that a peer
-/// that does not answer delays the stop by no more.
-const GOODBYE: Duration = Duration::from_secs(1);
-
-/// How long the waiting samples may take to be written at the end.
-const LAST_COMMIT: Duration = Duration::from_secs(2);
-
-/// How long a notification that is being sent may take at the end.
-const LAST_MESSAGE: Duration = Duration::from_secs(2);
-
-/// How long the database's connections may take to close.
-const LAST_GOODBYE: Duration = Duration::from_secs(1);
 
 /// A service that is ready to run.
 pub struct Application {
@@ -186,11 +172,14 @@ impl Application {
     pub async fn run_until_stopped(mut self, stop: impl Future<Output = ()> + 'static) -> Result<(), StartupError> {
         let handle = self.server.handle();
         let (company, displaced) = (&self.state.cluster.company, self.state.cluster.company.clone());
+        let asked = Arc::new(OnceLock::new());
+        let is_asked = asked.clone();
         let stop = async move {
             tokio::select! {
                 () = stop => {}
                 () = displaced.displaced() => {}
             }
+            *is_asked.get_or_init(Deadline::from_now)
         };
         let (ending, is_ending) = oneshot::channel();
         actix_web::rt::spawn(stop_when(stop, handle, self.state.clone(), self.drain, ending));
@@ -201,18 +190,19 @@ impl Application {
             () = sockets::all_closed_at_the_end(is_ending, &self.state.limits.connections) => {}
         }
         let is_displaced = company.is_displaced();
-        if tokio::time::timeout(LAST_COMMIT, self.state.metrics.recorder.flush()).await.is_err() {
+        let deadline = *asked.get_or_init(Deadline::from_now);
+        if timeout(deadline.limit(Step::Commit), self.state.metrics.recorder.flush()).await.is_err() {
             tracing::error!("some samples could not be written; their agents keep them");
         }
-        if tokio::time::timeout(LAST_MESSAGE, self.state.notifier.stop()).await.is_err() {
+        if timeout(deadline.limit(Step::Message), self.state.notifier.stop()).await.is_err() {
             tracing::warn!("a notification was still being sent; the next start sends it again");
         }
         // What still worked with the database would report it closed.
-        self.housekeeping.shutdown().await;
-        self.state.metrics.archive.stop().await;
-        _ = tokio::time::timeout(LAST_GOODBYE, company.leave()).await;
+        _ = timeout(deadline.limit(Step::Housekeeping), self.housekeeping.shutdown()).await;
+        _ = timeout(deadline.limit(Step::Archive), self.state.metrics.archive.stop()).await;
+        _ = timeout(deadline.limit(Step::Leave), company.leave()).await;
         // A statement that hangs on an unreachable database must not keep the process alive.
-        _ = tokio::time::timeout(LAST_GOODBYE, self.state.store.clone().close()).await;
+        _ = timeout(deadline.limit(Step::Close), self.state.store.clone().close()).await;
         tracing::info!("stopped");
         if is_displaced { Err(StartupError::Displaced) } else { Ok(()) }
     }
@@ -365,35 +355,4 @@ fn factors(config: &Config, encryption: &SecretString, store: &Store, clock: &Cl
     let relying_party = RelyingParty::of(config.public_url.as_deref(), config.is_on_loopback());
     let (policy, step_up) = (config.second_factor, config.step_up);
     Factors::new(store.clone(), clock.clone(), factors::Settings { encryption, relying_party, policy, step_up })
-}
-
-async fn stop_when(
-    stop: impl Future<Output = ()>,
-    server: ServerHandle,
-    state: State,
-    drain: Duration,
-    ending: oneshot::Sender<()>,
-) {
-    stop.await;
-    tracing::info!("stopping");
-    state.cluster.drain().await;
-    state.alerts.stop();
-    if drain.is_zero() {
-        // Dashboards go first: they would otherwise show every server as offline, because the agents are disconnected.
-        server.pause().await;
-        state.feeds.close_all();
-    }
-    state.registry.end_all(drain).await;
-    // Requests are still answered during this time: a load balancer in front may not have noticed yet.
-    tokio::time::sleep(drain).await;
-    server.pause().await;
-    state.jobs.stop();
-    state.feeds.close_all();
-    // The sockets' own tasks send the close frames, and end with the workers.
-    if tokio::time::timeout(GOODBYE, sockets::all_closed(&state.limits.sockets)).await.is_err() {
-        tracing::debug!(sockets = state.limits.sockets.count(), "some sockets did not take their close frame");
-    }
-    let stopped = server.stop(true);
-    _ = ending.send(());
-    stopped.await;
 }

@@ -66,14 +66,16 @@ pub async fn all_closed(sockets: &Sockets) {
     }
 }
 
-/// Resolves when the server got its stop command and no connection is left. The server's workers check that only once a
-/// second, and until then agents reach no service.
-pub async fn all_closed_at_the_end(is_ending: oneshot::Receiver<()>, connections: &Sockets) {
-    if is_ending.await.is_err() {
+/// Resolves when the server got its stop command and no connection is left, or the time that came with it has passed. The
+/// server's workers check that only once a second, and until then agents reach no service.
+pub async fn all_closed_at_the_end(is_ending: oneshot::Receiver<Duration>, connections: &Sockets) {
+    let Ok(limit) = is_ending.await else {
         // The server ends for another reason.
         return std::future::pending().await;
+    };
+    if tokio::time::timeout(limit, all_closed(connections)).await.is_err() {
+        tracing::debug!(connections = connections.count(), "some requests were not answered in time");
     }
-    all_closed(connections).await;
 }
 
 /// Prepares a new connection.
@@ -116,10 +118,21 @@ mod tests {
 
         assert!(closed.as_mut().poll(&mut context).is_pending(), "it is not the end");
         let connection = connections.opened();
-        ending.send(()).unwrap();
+        ending.send(Duration::MAX).unwrap();
         assert!(closed.as_mut().poll(&mut context).is_pending(), "one is left");
         drop(connection);
 
         closed.await;
+    }
+
+    #[actix_web::test]
+    async fn the_end_waits_no_longer_than_its_time_for_a_connection_that_stays() {
+        let (ending, is_ending) = oneshot::channel();
+        let connections = Sockets::default();
+        let _stays = connections.opened();
+
+        ending.send(Duration::ZERO).unwrap();
+
+        all_closed_at_the_end(is_ending, &connections).await;
     }
 }

@@ -109,7 +109,7 @@ impl TestService {
         let (ended, stopped) = mpsc::channel();
 
         let thread = std::thread::spawn(move || {
-            let outcome = startup::in_system(serve(config, ready, until_stop));
+            let outcome = startup::in_system(serve(config, ready, until_stop)).unwrap();
             // Nobody receives it when the test gave up waiting.
             let _ = ended.send(outcome);
         });
