@@ -17,7 +17,7 @@ help: ## list these commands
 
 run: ## build, then show this machine in a throw-away service (RELEASE=1: optimised)
 	cargo build --package signalbox --package signalbox-agent --bins --locked $(if $(RELEASE),--release --features signalbox/jemalloc)
-	$(target)/$(profile)/signalbox demo
+	$(target)/$(profile)/signalbox demo --fleet $(or $(SIGNALBOX_FLEET),24)
 
 test: ## install what the tests need, run all of them, and check the API against its document
 	scripts/test

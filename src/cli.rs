@@ -86,7 +86,7 @@ impl Cli {
 pub enum Command {
     /// Run the service (also what happens without a command)
     Serve(Box<ServeArgs>),
-    /// Run the service with a ready account, a live agent of this machine and a simulated fleet
+    /// Run the service with a ready account, a live agent of this machine and, with --fleet, simulated servers
     Demo(Box<DemoArgs>),
     /// Ask a running service how it is; exit code 0 means well, 1 means not
     Health(HealthArgs),
@@ -266,9 +266,8 @@ pub struct DemoArgs {
     /// Directory in which to keep the data [default: a temporary directory that is removed at the end]
     #[arg(long, env = "SIGNALBOX_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Simulated servers in addition to this machine; the first 48 have 30 days of history, further ones that of today; 0: only
-    /// this machine
-    #[arg(long, value_name = "N", default_value_t = 24, value_parser = whole::<u16>(0, 1_000))]
+    /// Simulated servers in addition to this machine; the first 48 have 30 days of history, further ones that of today
+    #[arg(long, env = "SIGNALBOX_FLEET", value_name = "N", default_value_t = 0, value_parser = whole::<u16>(0, 1_000))]
     pub fleet: u16,
     /// What to log: error, warn, info, debug, trace, off, or a filter such as info,signalbox=debug
     #[arg(long, env = "SIGNALBOX_LOG", value_name = "FILTER", default_value = "warn", value_parser = log_filter)]
