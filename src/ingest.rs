@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytestring::ByteString;
 use signalbox_history::codec;
@@ -17,7 +18,8 @@ use crate::clock::Clock;
 use crate::feeds::{FeedFrame, Feeds, Topic};
 use crate::fleet::{Fleet, OF_NOW_MS, Snapshot};
 use crate::metrics::cardinality::Cardinality;
-use crate::metrics::described::{Described, KnownSeries, Undescribed};
+use crate::metrics::described::{Described, Undescribed};
+use crate::metrics::known_series::KnownSeries;
 use crate::metrics::recorder::{self, Batch, NewSample, Recorded, RecorderHandle};
 use crate::metrics::tail::{Fresh, Tail};
 
@@ -71,8 +73,8 @@ pub struct Accepted {
     pub seq: u64,
     /// Whether one of its samples is current. If not, the agent is catching up.
     pub is_live: bool,
-    /// How many series of its last sample are not stored, plus how many its agent described beyond the limit; `None` without
-    /// any sample.
+    /// How many series of its last sample are not stored, plus how many of a recent one had no place; `None` without any
+    /// sample.
     pub series_dropped: Option<u32>,
     /// Whether a sample was left out because it is too large.
     pub has_too_large: bool,
@@ -142,7 +144,7 @@ impl Pipeline {
         described: &mut Described,
         series: Vec<SeriesDescription>,
     ) -> Result<BTreeMap<String, String>, Undescribed> {
-        described.describe(series, &self.known_series)
+        described.describe(series, &self.known_series, Instant::now())
     }
 
     /// Checks a message as a whole, then publishes its samples. Nothing of a refused message is published.
@@ -150,7 +152,7 @@ impl Pipeline {
         &self,
         Source { server_id, owner_id }: Source,
         metrics: Metrics,
-        described: &Described,
+        described: &mut Described,
         moment: ArrivalTime,
     ) -> Result<Accepted, Refused> {
         let now = moment.now;
@@ -163,8 +165,9 @@ impl Pipeline {
         let ahead = metrics.samples.iter().filter(|sample| is_ahead(sample)).map(|sample| sample.timestamp);
         let waits_for = ahead.filter(|at| self.must_wait(*at, now)).max();
         let (mut accepted, mut has_too_large) = (Vec::with_capacity(metrics.samples.len()), false);
+        let arrived = Some(Instant::now());
         for mut sample in metrics.samples {
-            let open = described.open(&std::mem::take(&mut sample.values))?;
+            let open = described.open(&std::mem::take(&mut sample.values), arrived)?;
             if waits_for.is_none() && is_ahead(&sample) {
                 metrics::counter!("signalbox_samples_refused_total").increment(1);
                 continue;
@@ -205,11 +208,11 @@ impl Pipeline {
         &self,
         server_id: Uuid,
         mut sample: Sample,
-        described: &Described,
+        described: &mut Described,
         now: Timestamp,
     ) -> Result<(), Refused> {
         sample.validate()?;
-        let open = described.open(&std::mem::take(&mut sample.values))?;
+        let open = described.open(&std::mem::take(&mut sample.values), None)?;
         let topic = Topic::Server(server_id);
         // An older one would set dashboards back.
         let is_newest = self.fleet.latest(server_id).is_none_or(|latest| latest.sample.timestamp < sample.timestamp);

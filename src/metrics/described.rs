@@ -3,22 +3,32 @@
 //! A name and a target identify a series, whatever its ids. If two descriptions differ in unit or kind, the later one
 //! counts, and samples stored under the earlier one stay a separate column. A series with the name of a field of samples
 //! is dropped.
+//!
+//! When there is no room for a series, it gets the place of the one that samples have lacked for longest. If they have lacked
+//! none for long, it waits, because its agent describes it only once: each sample with a value of it tries again. A series that
+//! lost its place waits, too.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use signalbox_history::metric::{self, Series};
 use signalbox_history::open::Open;
 use signalbox_protocol::sample::OutOfRange;
 use signalbox_protocol::series::{MAX_SERIES, MAX_VALUES, SeriesDescription};
+
+use super::known_series::KnownSeries;
 
 /// The most bytes of names and targets: they are written before every sample, and a sample may have 256 KiB.
 const MAX_BYTES: usize = 160 * 1024;
 
 /// The encoded bytes of a series in addition to its texts.
 const BESIDE: usize = 8;
+
+/// A series that has had no value for this long, while samples came, gives its place to another one.
+const IDLE_AFTER: Duration = Duration::from_secs(300);
 
 /// Why a message is malformed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,14 +44,35 @@ pub enum Undescribed {
 /// The series described on one connection.
 #[derive(Debug, Default)]
 pub struct Described {
-    /// The slot of each id; `None` for a dropped series.
-    ids: HashMap<u16, Option<usize>>,
+    ids: HashMap<u16, Place>,
     slots: Vec<Slot>,
     places: HashMap<Named, usize>,
     /// Slots without an id.
     free: Vec<usize>,
     bytes: usize,
+    /// Series without a slot, by the time when they were described or last had a value, and by id. They are bounded like
+    /// those with one.
+    waiting: BTreeMap<(Instant, u16), Arc<Series>>,
+    waiting_bytes: usize,
+    /// How many series of a recent sample had no slot, or were described since then.
     dropped: u32,
+    /// When a sample last set that number.
+    counted_at: Option<Instant>,
+    /// When the latest sample arrived, and what that was at the last search for idle series.
+    sampled_at: Option<Instant>,
+    searched_at: Option<Instant>,
+    /// The ids of those that the search found, the longest idle last.
+    idle: Vec<u16>,
+}
+
+/// What an id means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Slot(usize),
+    /// A series for which there was no room, or that lost its slot. `waiting` has it under this time.
+    Waiting(Instant),
+    /// A series that never gets a slot: it has the name of a field, or too many others wait.
+    Dropped,
 }
 
 #[derive(Debug)]
@@ -49,6 +80,8 @@ struct Slot {
     series: Arc<Series>,
     /// How many ids it has.
     ids: usize,
+    /// When it was described or last had a value.
+    seen_at: Instant,
 }
 
 /// A series, compared by name and target only.
@@ -71,11 +104,12 @@ impl Hash for Named {
 
 impl Described {
     /// Takes in the descriptions of a message: all of them, or none if one is not valid. Returns the help texts of the
-    /// accepted series, by name.
+    /// series that are kept or wait, by name.
     pub fn describe(
         &mut self,
         mut series: Vec<SeriesDescription>,
         known: &KnownSeries,
+        now: Instant,
     ) -> Result<BTreeMap<String, String>, Undescribed> {
         if series.len() > MAX_VALUES {
             return Err(Undescribed::TooMany);
@@ -84,36 +118,53 @@ impl Described {
         for description in &mut series {
             description.clean();
         }
-        let (dropped, mut helps) = (self.dropped, BTreeMap::new());
+        let (dropped, mut texts) = (self.dropped, Vec::new());
         for SeriesDescription { id, name, unit, kind, target, help } in series {
             let series = known.share(Series { name, unit: unit.as_str().to_owned(), kind: kind.into(), target });
-            if self.add(id, series.clone()) && !help.is_empty() {
-                helps.entry(series.name.clone()).or_insert(help);
+            self.add(id, series.clone(), now);
+            if !help.is_empty() {
+                texts.push((id, series, help));
             }
         }
-        let more = self.dropped.saturating_sub(dropped);
-        if more > 0 {
-            metrics::counter!("signalbox_history_series_dropped_total").increment(more.into());
+        count_dropped(self.dropped.saturating_sub(dropped));
+        let mut helps = BTreeMap::new();
+        for (id, series, help) in texts {
+            if self.ids.get(&id) != Some(&Place::Dropped) {
+                helps.entry(series.name.clone()).or_insert(help);
+            }
         }
         Ok(helps)
     }
 
-    /// Returns how many series were dropped.
+    /// Returns how many series were left out of a recent sample.
     pub fn dropped(&self) -> u32 {
         self.dropped
     }
 
     /// Returns the values of a sample in the order in which their series were described, so that samples share their shape. If
-    /// a series occurs twice, its first value counts.
-    pub fn open(&self, values: &[(u16, f64)]) -> Result<Open, Undescribed> {
-        let mut placed = Vec::with_capacity(values.len());
+    /// a series occurs twice, its first value counts. `arrived` is `None` for a live sample, which may lack series.
+    pub fn open(&mut self, values: &[(u16, f64)], arrived: Option<Instant>) -> Result<Open, Undescribed> {
+        self.sampled_at = arrived.or(self.sampled_at);
+        let (mut placed, mut left) = (Vec::with_capacity(values.len()), Vec::new());
         for (id, value) in values {
             if !value.is_finite() {
                 return Err(OutOfRange { field: "values" }.into());
             }
-            // A dropped series has no slot. Adding zero turns -0 into 0.
-            let place = self.ids.get(id).ok_or(Undescribed::Unknown(*id))?;
-            placed.extend(place.map(|place| (place, *value + 0.0)));
+            // Adding zero turns -0 into 0.
+            let value = *value + 0.0;
+            match self.ids.get(id).ok_or(Undescribed::Unknown(*id))? {
+                Place::Slot(place) => {
+                    if let Some((slot, now)) = self.slots.get_mut(*place).zip(arrived) {
+                        slot.seen_at = now;
+                    }
+                    placed.push((*place, value));
+                }
+                Place::Waiting(_) | Place::Dropped => left.push((*id, value)),
+            }
+        }
+        // After the others, whose series must not seem idle.
+        if let Some(now) = arrived {
+            self.place_left(&left, now, &mut placed);
         }
         placed.sort_by_key(|(place, _)| *place);
         placed.dedup_by_key(|(place, _)| *place);
@@ -122,55 +173,173 @@ impl Described {
         Ok(Open::new(known.collect()))
     }
 
-    /// Adds a series. Returns whether there was room for it.
-    fn add(&mut self, id: u16, series: Arc<Series>) -> bool {
-        self.forget(id);
-        let named = Named(series);
-        let place = match self.places.get(&named) {
-            Some(place) => Some(*place),
-            None => self.take_place(&named.0),
-        };
-        match place.and_then(|place| self.slots.get_mut(place)) {
-            Some(slot) => {
-                slot.ids += 1;
-                slot.series = named.0;
+    /// Places the values of a sample whose series have no slot, as far as there is room now, and counts the others.
+    fn place_left(&mut self, left: &[(u16, f64)], now: Instant, placed: &mut Vec<(usize, f64)>) {
+        let (before, may_try) = (self.dropped, self.searched_at != self.sampled_at);
+        let mut dropped = 0;
+        for (id, value) in left {
+            match may_try.then(|| self.place_again(*id, now)).flatten() {
+                Some(place) => placed.push((place, *value)),
+                None => dropped += 1,
             }
-            None => self.dropped += 1,
         }
-        self.ids.insert(id, place);
-        place.is_some()
+        // A smaller number counts only after a while: some series may be described for a later sample.
+        let counted_at = *self.counted_at.get_or_insert(now);
+        if dropped >= self.dropped || now.saturating_duration_since(counted_at) >= IDLE_AFTER {
+            (self.dropped, self.counted_at) = (dropped, Some(now));
+        }
+        count_dropped(self.dropped.saturating_sub(before));
     }
 
-    /// Takes a slot for a new series; `None` if there is no room.
-    fn take_place(&mut self, series: &Arc<Series>) -> Option<usize> {
-        let bytes = self.bytes + bytes(series);
-        if self.places.len() >= MAX_SERIES || bytes > MAX_BYTES || is_typed(&series.name) {
+    /// Places a series that waits and has a value again.
+    fn place_again(&mut self, id: u16, now: Instant) -> Option<usize> {
+        let Some(Place::Waiting(since)) = self.ids.get(&id).copied() else { return None };
+        let series = self.stop_waiting(id, since)?;
+        let place = self.place(id, &series, now);
+        match place {
+            Some(_) => self.dropped = self.dropped.saturating_sub(1),
+            None => self.wait(id, series, now),
+        }
+        place
+    }
+
+    /// Adds a series that was described.
+    fn add(&mut self, id: u16, series: Arc<Series>, now: Instant) {
+        self.forget(id);
+        if is_typed(&series.name) {
+            self.dropped += 1;
+            self.ids.insert(id, Place::Dropped);
+        } else if let Some(place) = self.place(id, &series, now) {
+            if let Some(slot) = self.slots.get_mut(place) {
+                slot.series = series;
+            }
+        } else {
+            self.dropped += 1;
+            self.wait(id, series, now);
+        }
+    }
+
+    /// Returns an id the slot of its series; `None` if there is no room for one.
+    fn place(&mut self, id: u16, series: &Arc<Series>, now: Instant) -> Option<usize> {
+        let place = match self.places.get(&Named(series.clone())) {
+            Some(place) => *place,
+            None => self.take_slot(series, now)?,
+        };
+        let slot = self.slots.get_mut(place)?;
+        slot.ids += 1;
+        slot.seen_at = now;
+        self.ids.insert(id, Place::Slot(place));
+        Some(place)
+    }
+
+    /// Takes a slot for a series; `None` if there is no room.
+    fn take_slot(&mut self, series: &Arc<Series>, now: Instant) -> Option<usize> {
+        self.make_room_for(series);
+        if !self.has_room_for(series) {
             return None;
         }
-        self.bytes = bytes;
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { series: series.clone(), ids: 0 });
-            self.slots.len() - 1
-        });
+        self.bytes += bytes(series);
+        let slot = Slot { series: series.clone(), ids: 0, seen_at: now };
+        let place = self.free.pop().unwrap_or(self.slots.len());
+        match self.slots.get_mut(place) {
+            Some(free) => *free = slot,
+            None => self.slots.push(slot),
+        }
         self.places.insert(Named(series.clone()), place);
         Some(place)
+    }
+
+    /// Adds a series to those that wait. Beyond the limits, those are dropped that have been gone for longest.
+    fn wait(&mut self, id: u16, series: Arc<Series>, since: Instant) {
+        self.ids.insert(id, Place::Waiting(since));
+        self.waiting_bytes += bytes(&series);
+        self.waiting.insert((since, id), series);
+        while (self.waiting.len() > MAX_SERIES || self.waiting_bytes > MAX_BYTES)
+            && let Some((gone_since, gone)) = self.waiting.keys().next().copied()
+        {
+            self.stop_waiting(gone, gone_since);
+            self.ids.insert(gone, Place::Dropped);
+        }
+    }
+
+    fn stop_waiting(&mut self, id: u16, since: Instant) -> Option<Arc<Series>> {
+        let series = self.waiting.remove(&(since, id))?;
+        self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes(&series));
+        Some(series)
+    }
+
+    fn has_room_for(&self, series: &Series) -> bool {
+        self.places.len() < MAX_SERIES && self.bytes + bytes(series) <= MAX_BYTES
+    }
+
+    /// Releases as many slots as are needed, those of the longest idle series first.
+    fn make_room_for(&mut self, series: &Series) {
+        // A search takes long, and would find nothing else before a newer sample.
+        if !self.has_room_for(series) && self.searched_at != self.sampled_at {
+            self.searched_at = self.sampled_at;
+            self.search();
+        }
+        while !self.has_room_for(series)
+            && let Some(id) = self.idle.pop()
+        {
+            self.evict(id);
+        }
+    }
+
+    /// Finds the series that the samples have lacked for a while.
+    fn search(&mut self) {
+        let found = self.ids.iter().filter_map(|(id, place)| match *place {
+            Place::Slot(index) => self.idle_slot(index).map(|slot| (slot.seen_at, index, *id)),
+            Place::Waiting(_) | Place::Dropped => None,
+        });
+        // The ids of one slot stand together: it is free when all have lost it.
+        let mut idle: Vec<_> = found.collect();
+        idle.sort_unstable_by_key(|each| Reverse(*each));
+        self.idle = idle.into_iter().map(|(.., id)| id).collect();
+    }
+
+    /// Returns a slot if the samples have lacked its series for a while. The time of the latest sample counts, and not the
+    /// present one: some agents send a sample an hour.
+    fn idle_slot(&self, place: usize) -> Option<&Slot> {
+        let sampled_at = self.sampled_at?;
+        self.slots.get(place).filter(|slot| sampled_at.saturating_duration_since(slot.seen_at) >= IDLE_AFTER)
+    }
+
+    /// Takes the slot from an id, unless its series was described again since the search.
+    fn evict(&mut self, id: u16) {
+        let Some(Place::Slot(place)) = self.ids.get(&id).copied() else { return };
+        let Some(slot) = self.idle_slot(place) else { return };
+        let (series, since) = (slot.series.clone(), slot.seen_at);
+        self.release(place);
+        self.wait(id, series, since);
     }
 
     /// Releases an id, before it gets another series.
     fn forget(&mut self, id: u16) {
         match self.ids.remove(&id) {
-            None => {}
-            Some(None) => self.dropped = self.dropped.saturating_sub(1),
-            Some(Some(place)) => {
-                let Some(slot) = self.slots.get_mut(place) else { return };
-                slot.ids -= 1;
-                if slot.ids == 0 {
-                    self.bytes = self.bytes.saturating_sub(bytes(&slot.series));
-                    self.places.remove(&Named(slot.series.clone()));
-                    self.free.push(place);
-                }
-            }
+            None => return,
+            Some(Place::Slot(place)) => return self.release(place),
+            Some(Place::Waiting(since)) => drop(self.stop_waiting(id, since)),
+            Some(Place::Dropped) => {}
         }
+        self.dropped = self.dropped.saturating_sub(1);
+    }
+
+    /// Takes an id from a slot, which is free without one.
+    fn release(&mut self, place: usize) {
+        let Some(slot) = self.slots.get_mut(place) else { return };
+        slot.ids -= 1;
+        if slot.ids == 0 {
+            self.bytes = self.bytes.saturating_sub(bytes(&slot.series));
+            self.places.remove(&Named(slot.series.clone()));
+            self.free.push(place);
+        }
+    }
+}
+
+fn count_dropped(count: u32) {
+    if count > 0 {
+        metrics::counter!("signalbox_history_series_dropped_total").increment(count.into());
     }
 }
 
@@ -184,127 +353,6 @@ fn bytes(series: &Series) -> usize {
     series.name.len() + series.target.as_ref().map_or(0, String::len) + BESIDE
 }
 
-/// The series that agents describe at present, each stored once: most agents of a fleet describe the same.
-#[derive(Debug, Default)]
-pub struct KnownSeries(Mutex<Shared>);
-
-#[derive(Debug, Default)]
-struct Shared {
-    series: HashSet<Arc<Series>>,
-    /// How many were in use when unused ones were last removed.
-    alive: usize,
-}
-
-/// Up to this many series, removing unused ones is not worthwhile.
-const FEW: usize = 4_096;
-
-impl KnownSeries {
-    fn share(&self, series: Series) -> Arc<Series> {
-        let mut shared = self.0.lock();
-        if let Some(known) = shared.series.get(&series) {
-            return known.clone();
-        }
-        if shared.series.len() >= FEW.max(2 * shared.alive) {
-            shared.series.retain(|series| Arc::strong_count(series) > 1);
-            shared.alive = shared.series.len();
-        }
-        let series = Arc::new(series);
-        shared.series.insert(series.clone());
-        series
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use signalbox_protocol::series::{SeriesKind, Unit};
-
-    use super::*;
-
-    fn description(id: u16, name: &str, unit: Unit) -> SeriesDescription {
-        SeriesDescription {
-            id,
-            name: name.to_owned(),
-            unit,
-            kind: SeriesKind::Gauge,
-            target: None,
-            help: String::new(),
-        }
-    }
-
-    fn described(series: Vec<SeriesDescription>) -> Described {
-        let mut described = Described::default();
-        described.describe(series, &KnownSeries::default()).unwrap();
-        described
-    }
-
-    fn told(open: &Open) -> Vec<(String, f64)> {
-        open.iter().map(|(series, value)| (format!("{series} {}", series.unit), value)).collect()
-    }
-
-    #[test]
-    fn values_are_in_the_order_of_their_descriptions_and_each_series_occurs_once() {
-        let series = [(7, "fan", Unit::Rpm), (3, "left", Unit::Days), (9, "fan", Unit::Rpm)];
-        let described = described(series.map(|(id, name, unit)| description(id, name, unit)).into());
-
-        let open = described.open(&[(3, 1.5), (9, 2.0), (7, -0.0)]).unwrap();
-
-        assert_eq!(told(&open), [("fan rpm".to_owned(), 2.0), ("left days".to_owned(), 1.5)]);
-        assert_eq!(described.open(&[(3, 1.0), (4, 1.0)]), Err(Undescribed::Unknown(4)));
-        assert_eq!(described.open(&[(3, f64::NAN)]), Err(OutOfRange { field: "values" }.into()));
-    }
-
-    #[test]
-    fn the_later_of_two_units_counts_for_every_id() {
-        let described = described(vec![description(1, "left", Unit::Seconds), description(2, "left", Unit::Days)]);
-
-        assert_eq!(told(&described.open(&[(1, 5.0)]).unwrap()), [("left days".to_owned(), 5.0)]);
-    }
-
-    #[test]
-    fn series_beyond_the_limit_are_dropped_until_an_id_is_reused() {
-        let many = (0..=MAX_SERIES as u16).map(|id| description(id, &format!("s{id}"), Unit::Count)).collect();
-        let mut described = described(many);
-        let last = MAX_SERIES as u16;
-
-        assert_eq!(described.dropped(), 1);
-        assert!(described.open(&[(last, 1.0)]).unwrap().is_empty(), "dropped, not malformed");
-        described.describe(vec![description(0, "s1", Unit::Count)], &KnownSeries::default()).unwrap();
-        described.describe(vec![description(last, "late", Unit::Count)], &KnownSeries::default()).unwrap();
-
-        assert_eq!(described.dropped(), 0);
-        assert_eq!(told(&described.open(&[(last, 1.0)]).unwrap()), [("late count".to_owned(), 1.0)]);
-    }
-
-    #[test]
-    fn long_targets_are_bounded_by_their_bytes() {
-        let long = |id: u16| SeriesDescription {
-            target: Some(format!("{id:0>255}")),
-            ..description(id, "queue_length", Unit::Count)
-        };
-
-        let described = described((0..1_000).map(long).collect());
-
-        let most = MAX_BYTES / (255 + "queue_length".len() + BESIDE);
-        assert_eq!(described.dropped() as usize, 1_000 - most);
-    }
-
-    #[test]
-    fn series_with_the_names_of_sample_fields_are_dropped() {
-        let described =
-            described(vec![description(1, "cpu_percent", Unit::Percent), description(2, "bytes_sent", Unit::Bytes)]);
-
-        assert_eq!(described.dropped(), 2);
-        assert!(described.open(&[(1, 5.0), (2, 5.0)]).unwrap().is_empty());
-    }
-
-    #[test]
-    fn an_invalid_message_describes_nothing() {
-        let mut described = Described::default();
-        let series = vec![description(1, "good", Unit::Count), description(2, "Bad", Unit::Count)];
-
-        let refused = described.describe(series, &KnownSeries::default());
-
-        assert_eq!(refused, Err(OutOfRange { field: "series.name" }.into()));
-        assert_eq!(described.open(&[(1, 1.0)]), Err(Undescribed::Unknown(1)));
-    }
-}
+#[path = "described_tests.rs"]
+mod tests;

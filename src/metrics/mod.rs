@@ -10,6 +10,7 @@ pub mod exposition;
 pub mod fuzzing;
 mod gathering;
 pub mod heat;
+pub mod known_series;
 mod names;
 mod outage;
 pub mod query;

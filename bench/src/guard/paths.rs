@@ -84,7 +84,7 @@ impl History {
 /// A sample is read, checked, shown and made ready to be kept.
 fn accept(service: &Service, server_id: Uuid) {
     const TIMES: usize = 20;
-    let (source, described) = (Source { server_id, owner_id: service.owner_id }, Described::default());
+    let (source, mut described) = (Source { server_id, owner_id: service.owner_id }, Described::default());
     let now_ms = Timestamp::now().as_millis();
     // Each is newer than the previous one, and none is of the future.
     let message = |index: usize| {
@@ -99,7 +99,7 @@ fn accept(service: &Service, server_id: Uuid) {
         let decoded = Encoding::MessagePack.decode::<AgentMessage>(next.next().unwrap()).unwrap();
         let Decoded::Known(AgentMessage::Metrics(metrics)) = decoded else { panic!("not understood") };
         let moment = ArrivalTime { now: Timestamp::now(), offset_ms: 0 };
-        let accepted = service.state.metrics.pipeline.accept(source, metrics, &described, moment);
+        let accepted = service.state.metrics.pipeline.accept(source, metrics, &mut described, moment);
         assert!(accepted.is_ok_and(|batch| batch.is_live), "a sample of now");
     });
 }

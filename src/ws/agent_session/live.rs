@@ -78,7 +78,7 @@ impl AgentSession {
             return;
         }
         let server_id = active.server_id;
-        if let Err(error) = self.services.pipeline.show_live(server_id, sample, &active.described, now) {
+        if let Err(error) = self.services.pipeline.show_live(server_id, sample, &mut active.described, now) {
             tracing::debug!(server.id = %server_id, %error, "a live sample was refused");
             self.end(close::MALFORMED, &error.to_string(), ctx);
         }

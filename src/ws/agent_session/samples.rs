@@ -57,7 +57,7 @@ impl AgentSession {
         let Phase::Active(active) = &mut self.phase else { return };
         let server_id = active.server_id;
         let source = Source { server_id, owner_id: active.owner_id };
-        let accepted = self.services.pipeline.accept(source, metrics, &active.described, moment);
+        let accepted = self.services.pipeline.accept(source, metrics, &mut active.described, moment);
         if matches!(&accepted, Ok(Accepted { has_too_large: true, .. }))
             && !std::mem::replace(&mut active.too_large_told, true)
         {
