@@ -2,7 +2,7 @@
 //! shell or a header could interpret is refused.
 
 // Only the address types: `core` has nothing else of networks.
-use core::net::{IpAddr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The longest possible host name (RFC 1035, 2.3.4).
 const LONGEST_HOST: usize = 253;
@@ -29,7 +29,21 @@ pub fn is_authority(text: &str) -> bool {
 /// Whether a text is an e-mail address with the syntax of RFC 5321, without a name or quotes.
 pub fn is_email(text: &str) -> bool {
     let has_form = text.len() <= 254 && text.is_ascii() && text.parse::<email_address::EmailAddress>().is_ok();
-    has_form && !text.contains(['<', '"', ' '])
+    has_form
+        && !text.contains(['<', '"', ' '])
+        && text.rsplit_once('@').is_some_and(|(_, domain)| is_mail_domain(domain))
+}
+
+/// Whether the domain of an e-mail address is one of RFC 5321 (4.1.2, 4.1.3): a name, or an address in brackets. The parser has
+/// checked the lengths and ends of its labels, but allows the characters of RFC 5322.
+fn is_mail_domain(domain: &str) -> bool {
+    let Some(literal) = domain.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) else {
+        return domain.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte));
+    };
+    match literal.split_once(':') {
+        Some((tag, address)) => tag.eq_ignore_ascii_case("IPv6") && address.parse::<Ipv6Addr>().is_ok(),
+        None => literal.parse::<Ipv4Addr>().is_ok(),
+    }
 }
 
 /// A host name or an IPv4 address. Underscores are not allowed in host names, but containers have them.
@@ -134,6 +148,47 @@ mod tests {
         }
         for text in ["foo", "", "*", "null", "https://", "https://a/x", "https://a?b", "://a", "1x://a", "a b://c"] {
             assert!(!is_origin(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_domain_of_an_email_is_a_name_or_an_address_in_brackets() {
+        let label = "a".repeat(63);
+        let emails = [
+            "ada@example.com",
+            "ada@localhost",
+            "o'hara+x_1!@mail-1.example.co.uk",
+            "ada@1.example",
+            "ada@xn--bcher-kva.example",
+            "ada@[192.0.2.10]",
+            "ada@[IPv6:2001:db8::1]",
+            "ada@[ipv6:::1]",
+            &format!("ada@{label}.example"),
+        ];
+        for email in emails {
+            assert!(is_email(email), "{email}");
+        }
+        let others = [
+            "ada@exa!mple.com",
+            "ada@exa_mple.com",
+            "ada@-example.com",
+            "ada@example-.com",
+            "ada@example..com",
+            "ada@example.com.",
+            "ada@bücher.example",
+            "ada@[x]",
+            "ada@[]",
+            "ada@[256.0.2.10]",
+            "ada@[2001:db8::1]",
+            "ada@[IPv6:192.0.2.10]",
+            "ada@[192.0.2.10",
+            "ada@[a@192.0.2.10]",
+            "\"ada\"@example.com",
+            "Ada <ada@example.com>",
+            &format!("ada@{label}a.example"),
+        ];
+        for text in others {
+            assert!(!is_email(text), "{text}");
         }
     }
 

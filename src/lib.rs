@@ -24,7 +24,7 @@
 //! - [`ingest`] routes a sample to all its consumers, [`metrics`] stores it durably and reads it again;
 //!   [`signalbox_history`] has the formats
 //! - [`live`] asks agents for live samples while somebody watches their servers
-//! - [`logs`] follows logs, with one stream from the agent for all readers, and searches them
+//! - [`logs`] follows logs, with streams from the agent that readers share, and searches them
 //! - [`shares`] divides scarce resources fairly
 //! - [`install`] has the agent programs that machines install from here
 //! - [`alerts`] evaluates thresholds, [`notify`] notifies people

@@ -59,7 +59,7 @@ pub struct Parts {
 /// The source of a stream.
 enum Source {
     Agent(Box<AgentStream>),
-    /// One more reader of a log: the agent has one stream for all readers.
+    /// One more reader of a log: readers share the agent's streams.
     Log(Box<Relay>),
 }
 

@@ -174,9 +174,10 @@ impl Rest {
         self.read(&format!("/metrics/{server_id}/series"), &query).await
     }
 
-    /// How many containers the agent of a server says there are at this moment.
+    /// How many containers the agent of a server says there are at this moment; at most 500, the limit of one answer.
     pub async fn containers(&self, server_id: Uuid) -> anyhow::Result<usize> {
-        Ok(self.read::<Vec<IgnoredAny>>(&format!("/docker/{server_id}/containers"), &[]).await?.len())
+        let query = [("limit", "500".to_owned())];
+        Ok(self.read::<Vec<IgnoredAny>>(&format!("/docker/{server_id}/containers"), &query).await?.len())
     }
 
     /// One of the service's own metrics that have no labels; none where it does not know the name.

@@ -58,6 +58,9 @@ pub enum FeedMessage {
         code: String,
         /// For people.
         detail: String,
+        /// Of a terminal: why signatures did not suffice, as in the REST API.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// What a command or a terminal wrote.
     Output {
@@ -194,5 +197,6 @@ pub enum SubscriberMessage {
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 pub struct TokenData {
     /// The access token.
-    pub token: String,
+    #[serde(default)]
+    pub token: Option<String>,
 }

@@ -1,5 +1,6 @@
 //! The one form of time on the wire: ISO 8601 in UTC with milliseconds and a `Z`.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
@@ -71,16 +72,24 @@ impl Timestamp {
     }
 
     fn parse_any(text: &str) -> Option<Self> {
-        // A `+` of a query string that was not percent-encoded arrives as a space.
-        let text = text.trim();
-        let parsed = DateTime::parse_from_rfc3339(text)
+        let text = with_minutes(text.trim());
+        let parsed = DateTime::parse_from_rfc3339(&text)
             .map(|time| time.to_utc())
             .or_else(|_| text.parse::<DateTime<chrono::FixedOffset>>().map(|time| time.to_utc()))
             .or_else(|_| {
-                chrono::NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f").map(|time| time.and_utc())
+                chrono::NaiveDateTime::parse_from_str(&text, "%Y-%m-%dT%H:%M:%S%.f").map(|time| time.and_utc())
             });
         let millis = parsed.ok()?.timestamp_millis();
         RANGE_MS.contains(&millis).then_some(Self(millis))
+    }
+}
+
+/// The text with the minutes of its offset, which chrono asks for, where it ends in hours alone. A date ends alike, and is no time
+/// with them either.
+fn with_minutes(text: &str) -> Cow<'_, str> {
+    match text.as_bytes() {
+        [.., b'+' | b'-', b'0'..=b'9', b'0'..=b'9'] => Cow::Owned(format!("{text}:00")),
+        _ => Cow::Borrowed(text),
     }
 }
 
@@ -148,6 +157,21 @@ mod tests {
         assert_eq!(Timestamp::parse("2026-11-20T15:00:00.123+05:30"), utc);
         assert_eq!(Timestamp::parse("2026-11-20T09:30:00.123"), utc);
         assert!(utc.is_some());
+        let same = [
+            "2026-11-20T15:00:00.123+0530",
+            "2026-11-20T11:30:00.123+02",
+            "2026-11-20T04:30:00.123-05",
+            "2026-11-20 11:30:00.123+02",
+            "2026-11-20T09:30:00.123-00",
+            "2026-11-20t09:30:00.123z",
+            "2026-11-20t11:30:00.123+02",
+        ];
+        for text in same {
+            assert_eq!(Timestamp::parse(text), utc, "{text}");
+        }
+        let (plain, far) = ("2099-01-01T00:00:00Z", "2026-11-21T08:30:00.123+23");
+        assert_eq!(Timestamp::parse("2099-01-01T02:00:00+02"), Timestamp::parse(plain));
+        assert_eq!(Timestamp::parse(far), utc);
     }
 
     #[test]
@@ -168,6 +192,15 @@ mod tests {
     #[test]
     fn refuses_what_is_no_time() {
         for text in ["", "yesterday", "2026-13-01T00:00:00Z", "1795167330", "2026-11-20"] {
+            assert_eq!(Timestamp::parse(text), None, "{text}");
+        }
+        for offset in ["+24", "-24", "+99", "+2", "+", "+02:", "+02:0", "+023", "Z+02", "+02+02", "+02:00-05", "02"] {
+            let text = format!("2026-11-20T09:30:00{offset}");
+            assert_eq!(Timestamp::parse(&text), None, "{text}");
+        }
+        for text in
+            ["2026-11-20T09:30+02", "2026-11-20T09-05", "11-20", "-20", "+02", "2026-11-20+02", "2026-11-20T-05"]
+        {
             assert_eq!(Timestamp::parse(text), None, "{text}");
         }
     }

@@ -4,7 +4,7 @@ use serde_json::json;
 use signalbox_protocol::agent::{
     AgentMessage, AuthResponse, ListRecordings, LogLine, LogLines, LogsStart, Metrics, ReadRecording, ServiceMessage,
 };
-use signalbox_protocol::frontend::FeedMessage;
+use signalbox_protocol::frontend::{FeedMessage, SubscriberMessage};
 use signalbox_protocol::sample::Unread;
 use signalbox_protocol::series::{SeriesDescription, SeriesKind, Unit};
 use signalbox_protocol::signed::Signature;
@@ -258,6 +258,27 @@ fn requests_lines_and_feeds_of_logs_have_this_form() {
 }
 
 #[test]
+fn an_error_has_a_reason_only_where_there_is_one() {
+    let error = |reason: Option<&str>| FeedMessage::Error {
+        code: "agent_refused".into(),
+        detail: "no".into(),
+        reason: reason.map(Into::into),
+    };
+    let cases = [
+        (error(None), json!({"type": "error", "data": {"code": "agent_refused", "detail": "no"}})),
+        (
+            error(Some("replayed")),
+            json!({"type": "error", "data": {"code": "agent_refused", "detail": "no", "reason": "replayed"}}),
+        ),
+    ];
+
+    for (message, form) in cases {
+        assert_eq!(json!(message), form);
+        assert_eq!(serde_json::from_value::<FeedMessage>(form).unwrap(), message);
+    }
+}
+
+#[test]
 fn a_message_survives_the_round_trip() {
     for encoding in [Encoding::Json, Encoding::MessagePack] {
         let decoded = encoding.decode::<AgentMessage>(&encoding.encode(&metrics()).unwrap()).unwrap();
@@ -280,6 +301,20 @@ fn unknown_types_and_fields_of_a_newer_peer_are_no_error() {
 
     assert_eq!(Encoding::Json.decode::<ServiceMessage>(newer).unwrap(), Decoded::Unknown);
     assert_eq!(Encoding::Json.decode(field).unwrap(), Decoded::Known(ServiceMessage::Ack { seq: 3 }));
+}
+
+#[test]
+fn the_token_of_a_dashboard_stands_beside_the_type_or_in_data() {
+    let token = |message| match serde_json::from_value(message).unwrap() {
+        SubscriberMessage::Auth { token, data } => (token, data.and_then(|data| data.token)),
+        SubscriberMessage::Ping => panic!("a token"),
+    };
+    let new = || Some("new".to_owned());
+
+    assert_eq!(token(json!({"type": "auth", "token": "new"})), (new(), None));
+    assert_eq!(token(json!({"type": "auth", "token": "new", "data": {}, "trace": 1})), (new(), None));
+    assert_eq!(token(json!({"type": "auth", "token": "new", "data": {"mood": "fine"}})), (new(), None));
+    assert_eq!(token(json!({"type": "auth", "data": {"token": "new"}})), (None, new()));
 }
 
 #[test]

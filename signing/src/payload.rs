@@ -116,6 +116,16 @@ pub fn input_hash(input: &str) -> String {
 }
 
 impl Payload {
+    /// Whether this is the standard input that was signed. An empty one and none are the same: a command reads nothing from
+    /// either.
+    pub fn is_for_input(&self, stdin: Option<&str>) -> bool {
+        let input = stdin.unwrap_or_default();
+        match &self.stdin_sha256 {
+            Some(hash) => *hash == input_hash(input),
+            None => input.is_empty(),
+        }
+    }
+
     /// Reads the bytes that were signed. Unknown and repeated keys are refused: the signer meant something by them.
     pub fn parse(bytes: &[u8]) -> Result<Self, PayloadError> {
         if bytes.len() > MAX_PAYLOAD_CHARACTERS {

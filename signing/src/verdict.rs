@@ -9,7 +9,7 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::signed::{Signature, Signed};
 
 use crate::NAMESPACE;
-use crate::payload::{self, Kind, Payload, input_hash};
+use crate::payload::{self, Kind, Payload};
 use crate::repeat::{EARLY_MS, LATE_MS};
 use crate::signers::{Key, Signer, Signers, author_among};
 use crate::ssh::SshSignature;
@@ -73,13 +73,18 @@ impl Reason {
         Self::ALL.into_iter().find(|reason| reason.name() == name)
     }
 
-    /// The reason that the words of a refusal by [`Terms::permit`] give, for those who have the words alone.
+    /// The reason that the words of an agent's refusal give, for those who have the words alone.
     pub fn in_words(detail: &str) -> Option<Self> {
         let words = [
             ("signers have signed", Self::NotEnoughApprovals),
             ("no signature is by a signer", Self::UnknownSigner),
             ("the signed payload is for other servers", Self::WrongServer),
             ("and the server's time is", Self::Expired),
+            ("this server knows only since", Self::Expired),
+            ("this server has forgotten", Self::Expired),
+            ("what was signed has run already", Self::Replayed),
+            ("the signed payload has another", Self::NotSigned),
+            ("the signed payload is for a ", Self::NotSigned),
         ];
         words.into_iter().find(|(words, _)| detail.contains(words)).map(|(_, reason)| reason)
     }
@@ -218,7 +223,7 @@ impl Payload {
                 if self.command.as_deref() != Some(command) {
                     return other("command");
                 }
-                if self.stdin_sha256 != stdin.map(input_hash) {
+                if !self.is_for_input(stdin) {
                     return other("standard input");
                 }
                 if self.timeout_seconds == Some(timeout_seconds) { None } else { other("timeout_seconds") }

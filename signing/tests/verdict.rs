@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::signed::Signature;
 use signalbox_signing::payload::input_hash;
-use signalbox_signing::{Asked, NAMESPACE, Reason, Signers, Terms, fuzzing, signers_of};
+use signalbox_signing::{Asked, NAMESPACE, Payload, Reason, Signers, Terms, fuzzing, signers_of};
 use support::{Keygen, PAYLOAD, now, signed};
 
 const ASKED: Asked<'_> = Asked::Command { command: "systemctl restart nginx", stdin: None, timeout_seconds: 60 };
@@ -113,17 +113,24 @@ fn a_payload_permits_what_it_says_and_nothing_else() {
     let terminal = [("kind", json!("terminal")), ("command", Value::Null)];
     let action = |action, timeout_seconds| Asked::Container { action, timeout_seconds };
     let input = [("stdin_sha256", json!(input_hash("y\n")))];
+    let empty_input = [("stdin_sha256", json!(input_hash("")))];
 
     assert_eq!(permit(&[], ASKED), Ok(()));
     assert_eq!(permit(&input, command(restart, Some("y\n"), 60)), Ok(()));
+    for stdin in [None, Some("")] {
+        assert_eq!(permit(&[], command(restart, stdin, 60)), Ok(()));
+        assert_eq!(permit(&empty_input, command(restart, stdin, 60)), Ok(()));
+    }
     assert_eq!(permit(&terminal, Asked::Terminal), Ok(()));
     assert_eq!(permit(&container, action("restart web", Some(5))), Ok(()));
     let refused = [
         permit(&[], command("systemctl restart nginx ", None, 60)),
         permit(&[], command("systemctl restart nginX", None, 60)),
         permit(&[], command(restart, None, 61)),
-        permit(&[], command(restart, Some(""), 60)),
+        permit(&[], command(restart, Some("y\n"), 60)),
+        permit(&empty_input, command(restart, Some("y\n"), 60)),
         permit(&input, command(restart, None, 60)),
+        permit(&input, command(restart, Some(""), 60)),
         permit(&input, command(restart, Some("y"), 60)),
         permit(&[], Asked::Terminal),
         permit(&[], action("restart web", Some(5))),
@@ -138,7 +145,11 @@ fn a_payload_permits_what_it_says_and_nothing_else() {
         permit(&[("v", json!(2))], ASKED),
         permit(&[("repeat", json!("daily"))], ASKED),
     ];
-    assert_eq!(refused, [Err(Reason::NotSigned); 18]);
+    assert_eq!(refused, [Err(Reason::NotSigned); 20]);
+    let sound = Payload::parse(PAYLOAD).unwrap();
+    for other in [command(restart, None, 61), Asked::Terminal] {
+        assert_eq!(Reason::in_words(&sound.difference(other).unwrap()), Some(Reason::NotSigned));
+    }
     for servers in [json!(["web-2"]), json!(["web-1 "]), json!(["WEB-1"]), json!(["web-10", "web-"])] {
         assert_eq!(permit(&[("servers", servers.clone())], ASKED), Err(Reason::WrongServer), "{servers}");
     }

@@ -24,7 +24,9 @@ pub use self::standing::{Action, Standing};
 use self::standing::{allows, bounded, standing_of};
 use crate::audit::Actor;
 use crate::feeds::{FeedFrame, Feeds, Topic};
-use crate::store::{Caller, Server, SharedWith, Store, StoreError, TokenLimits, TokenScope, ViewReader, Visibility};
+use crate::store::{
+    Caller, Grant, Server, SharedWith, Store, StoreError, TokenLimits, TokenScope, ViewReader, Visibility,
+};
 pub use crate::store::{Right, Rights, Role};
 
 /// The pause before grants are read again from a database that was away.
@@ -235,6 +237,12 @@ impl Access {
     /// The accounts that own servers that a caller can see, the caller's own first.
     pub fn owners_seen(&self, caller: &Caller) -> Vec<Uuid> {
         self.sharing().owners_seen(caller.user_id)
+    }
+
+    /// Whether `GET /servers/{id}/access` shows a caller this grant, which is neither theirs nor on their own servers.
+    pub async fn shows(&self, caller: &Caller, grant: &Grant) -> Result<bool, StoreError> {
+        let shares = self.sharing().where_shown(caller.user_id, grant);
+        self.store.have_a_server_in_common(&shares).await
     }
 
     /// All grants at this moment.

@@ -58,6 +58,8 @@ pub enum FactorError {
     TotpExists,
     #[error("no authenticator app waits for its first code")]
     NoTotp,
+    #[error("the password of the account is missing")]
+    PasswordMissing,
     #[error("the code is wrong")]
     WrongCode,
     #[error("too many wrong codes")]

@@ -90,7 +90,7 @@ impl Accounts {
     }
 
     async fn prove_password(&self, caller: &Caller, shown: SecretString, entry: &Entry) -> Result<(), AccountError> {
-        self.check_password(caller, shown, &entry.actor).await?;
+        self.check_password(caller, Some(shown), &entry.actor).await?;
         self.proved(caller, Means::Password, entry).await
     }
 
@@ -127,7 +127,7 @@ impl Accounts {
     ) -> Result<(), AccountError> {
         let entry = Entry::new(action::TOTP_DELETE, caller.user_id, actor);
         let proved = async {
-            match self.check_password(caller, password.unwrap_or_default(), &entry.actor).await {
+            match self.check_password(caller, password, &entry.actor).await {
                 Ok(()) | Err(AccountError::NoPassword) => {}
                 Err(error) => return Err(error),
             }
@@ -144,11 +144,17 @@ impl Accounts {
         if removed { Ok(()) } else { Err(FactorError::NoTotp.into()) }
     }
 
-    async fn check_password(&self, caller: &Caller, shown: SecretString, actor: &Actor) -> Result<(), AccountError> {
+    async fn check_password(
+        &self,
+        caller: &Caller,
+        shown: Option<SecretString>,
+        actor: &Actor,
+    ) -> Result<(), AccountError> {
         let user = self.store.find_user(caller.user_id).await?.ok_or(AccountError::SessionEnded)?;
         if user.password_hash.is_empty() {
             return Err(AccountError::NoPassword);
         }
+        let shown = shown.ok_or(FactorError::PasswordMissing)?;
         let asker = Asker::new(&actor.address, NO_CONNECTION, user.id).known();
         match self.passwords.verify(asker, shown, Some(user.password_hash)).await? {
             Verdict::Wrong => Err(AccountError::InvalidCredentials),

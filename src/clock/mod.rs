@@ -134,6 +134,15 @@ impl Clock {
         }
     }
 
+    /// The clock of an instance whose own one is so far behind the database's.
+    #[cfg(test)]
+    pub fn behind_the_database(by_ms: i64) -> Self {
+        let clock = Self::start(&Start { lead: Lead::Database, ..Start::default() });
+        let (database_ms, boot_ms) = (Timestamp::now().as_millis() + by_ms, clock.boot_ms());
+        clock.heard_database(Answer { database_ms, asked_ms: boot_ms, answered_ms: boot_ms });
+        clock
+    }
+
     /// Milliseconds since the machine's boot, including suspended time. This clock cannot be set.
     pub fn boot_ms(&self) -> i64 {
         Reading::now().boot_ms

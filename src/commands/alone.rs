@@ -12,7 +12,6 @@ use uuid::Uuid;
 use super::JobStatus;
 use super::job::{End, Job};
 use super::jobs::LOOK_AGAIN_AFTER;
-use super::local::failed;
 use super::remote_jobs::{IsAwaited, UnheldJobs};
 use super::runners::Runners;
 use super::running::RunningJobs;
@@ -45,7 +44,7 @@ impl UnheldJobs for Alone {
 
     fn send<'a>(&'a self, job: &'a Arc<Job>, _: Option<String>) -> BoxFuture<'a, Result<(), CallError>> {
         Box::pin(async move {
-            self.writer.conclude(job, failed(&CallError::Offline)).await;
+            self.writer.conclude(job, self.writer.unsent(&CallError::Offline)).await;
             Err(CallError::Offline)
         })
     }

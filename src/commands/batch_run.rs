@@ -140,7 +140,7 @@ impl BatchRun {
                 let at = self.means.clock.now();
                 let skipped = CommandWrite::Skipped { batch_id, status: status.name(), at, by };
                 self.write(skipped, Vec::new()).await?;
-                waiting.iter().for_each(|row| self.means.running.dismiss(row.id, status));
+                waiting.iter().for_each(|row| self.means.running.dismiss(row.id, status, at));
             }
             self.fill_up().await?;
             if self.running.is_empty() && self.queue.is_empty() {
@@ -240,10 +240,11 @@ impl BatchRun {
 
     /// Ends a queued command that must not run.
     async fn refuse(&self, row: &Command) -> Result<(), RunError> {
-        let end = right_ended(row, self.means.clock.now());
+        let at = self.means.clock.now();
+        let end = right_ended(row, at);
         let entry = entries::ended(row, &end);
         self.write(CommandWrite::Ended(Box::new(end)), vec![entry]).await?;
-        self.means.running.dismiss(row.id, JobStatus::Failed);
+        self.means.running.dismiss(row.id, JobStatus::Failed, at);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::job::Job;
-use super::local::{LocalJobs, failed};
+use super::local::LocalJobs;
 use super::locus::Standing;
 use super::remote_jobs::UnheldJobs;
 use super::writer::JobWriter;
@@ -35,7 +35,7 @@ impl Dispatch {
             // It was not sent.
             Err(CallError::Offline) => self.elsewhere.send(job, stdin).await,
             Err(error) => {
-                self.writer.conclude(job, failed(&error)).await;
+                self.writer.conclude(job, self.writer.unsent(&error)).await;
                 Err(error)
             }
         }
@@ -153,14 +153,18 @@ mod tests {
 
     impl Scene {
         async fn new() -> Self {
+            Self::with(Clock::default()).await
+        }
+
+        async fn with(clock: Clock) -> Self {
             let directory = tempfile::tempdir().unwrap();
             let config = crate::config::Config::new(directory.path());
             let store = Store::open(&config.database_url(), config.database).await.unwrap();
-            let settings = Settings { clock: Clock::default(), silence_limit: Duration::from_secs(60) };
+            let settings = Settings { clock: clock.clone(), silence_limit: Duration::from_secs(60) };
             let registry = RegistryHandle::start(settings, Arc::new(Unseen), Arc::new(NoPeers));
             let outputs = Shares::new(&config.shares).outputs;
             let (running, quota) = (RunningJobs::new(outputs), Arc::new(StorageQuota::new(store.clone())));
-            let writer = Arc::new(JobWriter::new(store.clone(), running.clone(), quota));
+            let writer = Arc::new(JobWriter::new(clock, store.clone(), running.clone(), quota));
             let access = Access::without_grants(store.clone(), Feeds::default());
             let local = Arc::new(LocalJobs::new(registry, access, Fleet::default(), running.clone(), writer.clone()));
             Self { store, running, writer, local, _directory: directory }
@@ -204,6 +208,20 @@ mod tests {
         assert_eq!((end.status, end.error.unwrap().code), (JobStatus::Failed, CallError::Offline.code().to_owned()));
         assert!(!dispatch.is_reachable(job.row.server_id).await);
         assert!(!scene.running.contains(job.id()), "its end is stored");
+    }
+
+    #[actix::test]
+    async fn a_command_ends_at_a_time_of_the_clock_by_which_it_was_started() {
+        let clock = Clock::behind_the_database(3_600_000);
+        let scene = Scene::with(clock.clone()).await;
+        let dispatch = scene.dispatch(Arc::new(scene.alone()));
+        let job = scene.running.remember(Job::new(row(JobStatus::Running)));
+        let started_at = clock.now();
+
+        assert_eq!(dispatch.send(&job, None).await, Err(CallError::Offline));
+
+        let ended_at = job.ended().unwrap().at;
+        assert!((started_at..=clock.now()).contains(&ended_at), "{started_at}, {ended_at}");
     }
 
     #[actix::test]

@@ -64,9 +64,9 @@ pub struct End {
 }
 
 impl End {
-    /// An end without a result.
-    pub fn without_result(status: JobStatus, error: Option<RequestError>) -> Self {
-        Self { status, exit_code: None, duration_ms: None, is_truncated: false, error, at: Timestamp::now() }
+    /// An end without a result. `at` is by the clock that all instances share, as every time of a command.
+    pub fn without_result(status: JobStatus, error: Option<RequestError>, at: Timestamp) -> Self {
+        Self { status, exit_code: None, duration_ms: None, is_truncated: false, error, at }
     }
 }
 
@@ -219,6 +219,11 @@ impl Job {
         self.output.lock().output.clone()
     }
 
+    /// Returns whether a part of the output so far was not kept.
+    pub fn is_cut(&self) -> bool {
+        self.output.lock().output.is_cut()
+    }
+
     /// Returns the bytes of output so far.
     pub fn output_end(&self) -> u64 {
         self.output.lock().output.end()
@@ -303,7 +308,7 @@ mod tests {
 
         assert!(job.change(Standing::mark_sent) && job.request_cancel());
         assert!(job.is_sent() && job.is_cancel_requested() && !job.is_remote() && !job.is_over());
-        assert!(job.end(End::without_result(JobStatus::Lost, None)));
+        assert!(job.end(End::without_result(JobStatus::Lost, None, Timestamp::now())));
 
         drop(output);
         assert!(job.is_over());
@@ -313,7 +318,7 @@ mod tests {
     fn output_after_the_end_is_ignored() {
         let job = job();
         says(&job, "before");
-        job.end(End::without_result(JobStatus::Succeeded, None));
+        job.end(End::without_result(JobStatus::Succeeded, None, Timestamp::now()));
 
         says(&job, " and after");
 
@@ -327,7 +332,7 @@ mod tests {
         let agent = std::thread::spawn(move || {
             (0..1_000).for_each(|_| says(&sent, "x"));
         });
-        job.end(End::without_result(JobStatus::Succeeded, None));
+        job.end(End::without_result(JobStatus::Succeeded, None, Timestamp::now()));
 
         let (then, stored) = (job.output_end(), job.to_stored().unwrap());
         agent.join().unwrap();

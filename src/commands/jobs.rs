@@ -124,7 +124,7 @@ impl Base {
     fn of(parts: Parts) -> Self {
         let Parts { clock, store, access, registry, fleet, cluster, outputs } = parts;
         let (running, quota) = (RunningJobs::new(outputs), Arc::new(StorageQuota::new(store.clone())));
-        let writer = Arc::new(JobWriter::new(store.clone(), running.clone(), quota.clone()));
+        let writer = Arc::new(JobWriter::new(clock.clone(), store.clone(), running.clone(), quota.clone()));
         let local = Arc::new(LocalJobs::new(registry, access.clone(), fleet, running.clone(), writer.clone()));
         Self { clock, store, access, cluster, running, quota, writer, local }
     }
@@ -351,7 +351,7 @@ impl Jobs {
         let at = self.clock.now();
         let entries = vec![entries::cancelled(&row, actor.clone())];
         if self.writer.write(CommandWrite::Dropped { id, server_id, at }, entries).await? {
-            self.running.dismiss(id, JobStatus::Cancelled);
+            self.running.dismiss(id, JobStatus::Cancelled, at);
             // Built here and not read again, so that nothing can fail after the cancellation.
             let status = JobStatus::Cancelled.name().to_owned();
             return Ok(Some(Command { status, stdin: None, finished_at: Some(at.into()), ..row }));
@@ -380,7 +380,7 @@ impl Jobs {
 
     /// Takes in that a server was deleted with its commands: ends every wait for them.
     pub fn forget_server(&self, server_id: Uuid) {
-        self.running.forget_server(server_id);
+        self.running.forget_server(server_id, self.clock.now());
     }
 
     /// Returns what answers other instances about this instance's jobs.

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use dashmap::DashMap;
-use signalbox_protocol::agent::{Execute, RequestError, ServiceMessage};
+use signalbox_protocol::agent::{Execute, ServiceMessage};
 use uuid::Uuid;
 
-use super::job::{End, Job};
+use super::entries;
+use super::job::Job;
 use super::locus::Standing;
 use super::running::RunningJobs;
 use super::writer::JobWriter;
-use super::{JobStatus, entries};
 use crate::auth::access::Access;
 use crate::fleet::Fleet;
 use crate::registry::{CallError, RegistryHandle};
@@ -100,7 +100,7 @@ impl LocalJobs {
             tracing::warn!(server.id = %row.server_id, job.id = %row.id, "a command was never sent");
             let job = self.running.remember(Job::sent_before(row));
             job.change(Standing::set_local);
-            self.writer.conclude(&job, End::without_result(JobStatus::Lost, None)).await;
+            self.writer.conclude(&job, self.writer.lost()).await;
         }
     }
 }
@@ -124,11 +124,6 @@ impl Drop for HandshakeGuard {
         self.in_handshake.alter(&self.server_id, |_, handshakes| handshakes.saturating_sub(1));
         self.in_handshake.remove_if(&self.server_id, |_, handshakes| *handshakes == 0);
     }
-}
-
-/// Returns the end of a command that could not be sent.
-pub(super) fn failed(error: &CallError) -> End {
-    End::without_result(JobStatus::Failed, Some(RequestError::new(error.code(), &error.to_string())))
 }
 
 #[cfg(test)]

@@ -142,7 +142,7 @@ mod tests {
     const ALL: [Locus; 4] = [Locus::Queued, Locus::Here, WAITING, SENT];
 
     fn end(status: JobStatus) -> End {
-        End::without_result(status, None)
+        End::without_result(status, None, Timestamp::from_millis(0))
     }
 
     fn ended(locus: Locus) -> Standing {

@@ -37,7 +37,7 @@ impl NewJob {
         }
     }
 
-    pub(super) fn into_row(self, status: JobStatus, batch_id: Option<Uuid>, now: Timestamp) -> Command {
+    pub fn into_row(self, status: JobStatus, batch_id: Option<Uuid>, now: Timestamp) -> Command {
         Command {
             id: Uuid::now_v7(),
             server_id: self.server_id,

@@ -1,8 +1,9 @@
 //! Keeps the beginning and the end of a command's output.
 //!
 //! Pure. Output arrives in pieces, each with its offset in the whole (both streams together, in the order of arrival). The
-//! first half mebibyte and the latest half mebibyte are kept; of the part between them only the length is known. A reader
-//! holds nothing but an offset: it continues from there, and learns how many bytes it missed.
+//! first half mebibyte and the latest half mebibyte are kept; of the part between them only the length is known. What the first
+//! half does not use, as before a character that crosses its end, belongs to the second: a mebibyte is kept whole. A reader holds
+//! nothing but an offset: it continues from there, and learns how many bytes it missed.
 
 use std::collections::VecDeque;
 
@@ -11,7 +12,7 @@ use signalbox_protocol::agent::Stream;
 
 use crate::store::Command;
 
-/// Bytes of text that are kept of the beginning, and as many again of the end.
+/// Bytes of text that are kept of the beginning, and at least as many again of the end.
 pub const HALF: usize = 512 * 1024;
 
 /// Pieces that are kept in each half. If there were more, they would be so short that their overhead exceeds their text.
@@ -88,14 +89,15 @@ impl Output {
         let rest = self.fill_head(most, stream, new, offset);
         if let Some(rest) = rest {
             let most = most.saturating_sub(self.head.size()).max(LEAST_TAIL);
+            let bytes_left = (2 * HALF).saturating_sub(self.head.bytes);
             // Cut before it is copied: a message may have megabytes.
-            let surplus = rest.len().saturating_sub(HALF.min(most));
+            let surplus = rest.len().saturating_sub(bytes_left.min(most));
             let newest = rest.get(rest.ceil_char_boundary(surplus)..).unwrap_or_default();
             if surplus > 0 {
                 self.tail = Half::default();
             }
             self.tail.push(stream, newest, self.end.saturating_sub(bytes(newest)));
-            self.tail.trim(most);
+            self.tail.trim(bytes_left, most);
         }
     }
 
@@ -199,10 +201,10 @@ impl Half {
         self.bytes + self.pieces.len() * PIECE_BYTES
     }
 
-    /// Drops the oldest text until the half is within its limits, and takes at most `most` bytes of memory.
-    fn trim(&mut self, most: usize) {
-        while self.bytes > HALF || self.pieces.len() > MAX_PIECES || self.size() > most {
-            let surplus = self.bytes.saturating_sub(HALF).max(self.size().saturating_sub(most));
+    /// Drops the oldest text until the half has at most so many bytes and pieces, and takes at most `most` bytes of memory.
+    fn trim(&mut self, bytes: usize, most: usize) {
+        while self.bytes > bytes || self.pieces.len() > MAX_PIECES || self.size() > most {
+            let surplus = self.bytes.saturating_sub(bytes).max(self.size().saturating_sub(most));
             let Some(oldest) = self.pieces.front_mut() else { return };
             let cut = oldest.text.ceil_char_boundary(surplus);
             if cut < oldest.text.len() && self.pieces.len() <= MAX_PIECES {

@@ -8,7 +8,7 @@ use futures_util::future::join;
 use uuid::Uuid;
 
 use super::job::Job;
-use super::local::{LocalJobs, MAX_RUNNING, failed};
+use super::local::{LocalJobs, MAX_RUNNING};
 use super::locus::Standing;
 use super::output::Next;
 use super::peer_messages::{CommandUpdate, Follow, Followed, Start};
@@ -72,7 +72,7 @@ impl PublishedJobs {
         };
         match &sent {
             Ok(()) => self.local.left(&job).await,
-            Err(error) => self.writer.conclude(&job, failed(error)).await,
+            Err(error) => self.writer.conclude(&job, self.writer.unsent(error)).await,
         }
         sent
     }
@@ -258,7 +258,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         }
-        job.end(End::without_result(JobStatus::Succeeded, None));
+        job.end(End::without_result(JobStatus::Succeeded, None, Timestamp::now()));
         telling.await.unwrap();
 
         assert_eq!(replica.output().to_stored(), job.output().to_stored());
@@ -274,7 +274,7 @@ mod tests {
         for number in 0..40 {
             says(&job, Stream::Stdout, &number.to_string().repeat(32 * 1024));
         }
-        job.end(End::without_result(JobStatus::Succeeded, None));
+        job.end(End::without_result(JobStatus::Succeeded, None, Timestamp::now()));
 
         tell_of(&home, &job, reader, 0).await;
 

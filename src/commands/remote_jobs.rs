@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::JobStatus;
 use super::job::{End, Job};
-use super::local::{LocalJobs, failed};
+use super::local::LocalJobs;
 use super::locus::Standing;
 use super::peer_messages::{Followed, Start, WantedCommand};
 use super::remote::Homes;
@@ -161,7 +161,7 @@ impl UnheldJobs for RemoteJobs {
                 }
                 // The owner has stored this end.
                 Ok(Err(error)) => {
-                    job.end(failed(&error));
+                    job.end(self.writer.unsent(&error));
                     return Err(error);
                 }
                 Err(BusError::NoResponder) => CallError::Offline,
@@ -173,7 +173,7 @@ impl UnheldJobs for RemoteJobs {
                     return Ok(());
                 }
             };
-            self.writer.conclude(job, failed(&error)).await;
+            self.writer.conclude(job, self.writer.unsent(&error)).await;
             Err(error)
         })
     }

@@ -113,7 +113,7 @@ impl Replicas {
         for job in replicas {
             match standings.get(&job.id()).map(|status| JobStatus::of(status)) {
                 // Its server was deleted.
-                None => _ = job.end(End::without_result(JobStatus::Lost, None)),
+                None => _ = job.end(End::without_result(JobStatus::Lost, None, self.clock.now())),
                 Some(JobStatus::Queued | JobStatus::Running) => continue,
                 Some(_) if !job.is_over() => {
                     let Some(row) = self.remote.store.find_command(job.row.server_id, job.id()).await? else {

@@ -99,7 +99,7 @@ impl AgentReports {
     pub fn refused(&self, server_id: Uuid, id: Uuid, error: RequestError) -> bool {
         let Some(job) = self.running.find(server_id, id) else { return false };
         job.change(Standing::set_local);
-        if job.end(End::without_result(JobStatus::Failed, Some(error))) {
+        if job.end(End::without_result(JobStatus::Failed, Some(error), self.clock.now())) {
             let writer = self.writer.clone();
             tokio::spawn(async move { writer.store_end(&job).await });
         }
@@ -146,7 +146,7 @@ impl AgentReports {
             }
         }
         // Concurrently, so that they are written together: the agent's handshake waits for this.
-        let written = lost.iter().map(|job| self.writer.conclude(job, End::without_result(JobStatus::Lost, None)));
+        let written = lost.iter().map(|job| self.writer.conclude(job, self.writer.lost()));
         join_all(written).await;
         Ok(in_handshake)
     }

@@ -6,8 +6,6 @@ use std::time::Duration;
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
-use super::JobStatus;
-use super::job::End;
 use super::running::RunningJobs;
 use super::storage::StorageQuota;
 use super::writer::JobWriter;
@@ -37,7 +35,7 @@ impl Retention {
         let overdue = before(certain, GIVE_UP_AFTER);
         for job in self.running.all().into_iter().filter(|job| !job.is_remote()) {
             if job.started_at().is_some_and(|at| at < overdue) && !job.is_over() {
-                self.writer.conclude(&job, End::without_result(JobStatus::Lost, None)).await;
+                self.writer.conclude(&job, self.writer.lost()).await;
             }
         }
         // One of several instances does this for all.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dashmap::DashMap;
+use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::JobStatus;
@@ -68,16 +69,16 @@ impl RunningJobs {
     }
 
     /// Ends a job that will not run, and removes it, unless it was sent.
-    pub fn dismiss(&self, id: Uuid, status: JobStatus) {
+    pub fn dismiss(&self, id: Uuid, status: JobStatus, at: Timestamp) {
         if let Some((_, job)) = self.jobs.remove_if(&id, |_, job| !job.is_sent()) {
-            job.end(End::without_result(status, None));
+            job.end(End::without_result(status, None, at));
         }
     }
 
     /// Ends and removes the jobs of a deleted server, so that nobody waits for them.
-    pub fn forget_server(&self, server_id: Uuid) {
+    pub fn forget_server(&self, server_id: Uuid, at: Timestamp) {
         for job in self.all().into_iter().filter(|job| job.row.server_id == server_id) {
-            job.end(End::without_result(JobStatus::Lost, None));
+            job.end(End::without_result(JobStatus::Lost, None, at));
             self.forget(job.id());
         }
     }
@@ -85,7 +86,6 @@ impl RunningJobs {
 
 #[cfg(test)]
 mod tests {
-    use signalbox_protocol::Timestamp;
     use signalbox_protocol::agent::{CommandOutput, Stream};
 
     use super::*;
@@ -104,7 +104,7 @@ mod tests {
             let data = format!("{line:015}\n");
             job.add(&CommandOutput { command_id: job.id(), stream: Stream::Stdout, data, offset: None });
         }
-        job.end(End::without_result(JobStatus::Succeeded, None));
+        job.end(End::without_result(JobStatus::Succeeded, None, Timestamp::now()));
         let stored = job.to_stored().unwrap();
         (String::from_utf8(stored.output.unwrap_or_default()).unwrap(), stored.is_truncated)
     }

@@ -3,15 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use signalbox_protocol::agent::RequestError;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use super::entries;
 use super::job::{End, Job};
 use super::running::RunningJobs;
 use super::storage::StorageQuota;
+use super::{JobStatus, entries};
 use crate::audit::Entry;
 use crate::batch_writer::{BatchWriter, BatchWriterError, Change, Haste};
+use crate::clock::Clock;
+use crate::registry::CallError;
 use crate::store::{CommandChange, CommandWrite, Store, StoreError};
 
 /// The pause between two attempts to write while the database is unavailable.
@@ -39,6 +42,7 @@ impl Change for CommandChange {
 /// Writes commands; cheap to clone.
 #[derive(Clone)]
 pub(super) struct JobWriter {
+    clock: Clock,
     batch_writer: BatchWriter<CommandChange>,
     running: RunningJobs,
     quota: Arc<StorageQuota>,
@@ -48,8 +52,8 @@ pub(super) struct JobWriter {
 
 impl JobWriter {
     /// Must be called where tasks can be spawned.
-    pub fn new(store: Store, running: RunningJobs, quota: Arc<StorageQuota>) -> Self {
-        Self { batch_writer: BatchWriter::start(store), running, quota, stored: Arc::default() }
+    pub fn new(clock: Clock, store: Store, running: RunningJobs, quota: Arc<StorageQuota>) -> Self {
+        Self { clock, batch_writer: BatchWriter::start(store), running, quota, stored: Arc::default() }
     }
 
     /// Writes a change with its audit entries. Returns whether a row was changed, when all of it is durable.
@@ -65,6 +69,17 @@ impl JobWriter {
             return Err(error);
         }
         Ok(())
+    }
+
+    /// Returns the end of a command that could not be sent.
+    pub fn unsent(&self, error: &CallError) -> End {
+        let error = RequestError::new(error.code(), &error.to_string());
+        End::without_result(JobStatus::Failed, Some(error), self.clock.now())
+    }
+
+    /// Returns the end of a command whose outcome nobody will report.
+    pub fn lost(&self) -> End {
+        End::without_result(JobStatus::Lost, None, self.clock.now())
     }
 
     /// Ends a job without its agent. The end is stored even if the caller is dropped.

@@ -1,6 +1,6 @@
 //! `/audit`: the audit log.
 
-use deserr::{Deserr, ValuePointerRef};
+use deserr::Deserr;
 use paperclip::actix::web::{Resource, get};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use serde::{Deserialize, Serialize};
@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::error::{ApiError, ErrorCode};
+use super::extract::cross_check::{CrossCheck, CrossChecked, Fields};
 use super::extract::fault::Faults;
 use super::extract::field::described;
 use super::extract::param::{
@@ -110,7 +111,7 @@ impl From<Record> for AuditEntryOut {
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = ends_after_start -> Faults)]
+#[deserr(error = Faults)]
 pub struct AuditQuery {
     #[deserr(default)]
     server_id: Option<IdParam>,
@@ -134,9 +135,10 @@ pub struct AuditQuery {
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
 
-fn ends_after_start(query: AuditQuery, _: ValuePointerRef<'_>) -> Result<AuditQuery, Faults> {
-    in_order(query.since, query.until)?;
-    Ok(query)
+impl CrossCheck for AuditQuery {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        in_order(fields.sound("since"), fields.sound("until"))
+    }
 }
 
 /// List the audit log
@@ -145,8 +147,8 @@ fn ends_after_start(query: AuditQuery, _: ValuePointerRef<'_>) -> Result<AuditQu
 /// entries with the same target: `started`, and its outcome. Entries outlive the objects that they describe. With `server_id`, also
 /// those of a server that you manage.
 #[api_v2_operation(tags(Audit), operation_id = "list_audit")]
-pub async fn list(ask: Checked<SignedIn, AuditQuery>) -> Result<Listed<AuditEntryOut>, ApiError> {
-    let (caller, query) = (ask.subject.caller, ask.query);
+pub async fn list(ask: Checked<SignedIn, CrossChecked<AuditQuery>>) -> Result<Listed<AuditEntryOut>, ApiError> {
+    let (caller, CrossChecked(query)) = (ask.subject.caller, ask.query);
     let wants_all = query.all.is_some_and(|Flag(all)| all);
     if wants_all && !caller.is_admin {
         return Err(ApiError::code(ErrorCode::Forbidden));

@@ -8,19 +8,21 @@ use paperclip::actix::web::{Resource, delete, get, post, put};
 use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
+use serde_json::json;
 use uuid::Uuid;
 
 use super::error::{ApiError, ErrorCode};
+use super::extract::cross_check::{CrossCheck, CrossChecked, Fields};
 use super::extract::fault::{Faults, Part};
-use super::extract::field::{Email, FullName, LoginName, NewPassword, Shown, Username};
+use super::extract::field::{Email, FullName, LoginName, NewPassword, Shown, Username, described};
 use super::extract::given::Given;
 use super::extract::{self, Anyone, Checked, Form, NoQuery, OptionalJson, SignedIn, Unproved};
-use super::factors::{Otp, SecondFactorOut};
+use super::factors::{FormOtp, SecondFactorOut};
 use super::field_out::{Id, TimeOut};
 use super::own_account::delete_me;
 use super::path::at;
-use super::refresh_cookie::{Browser, IfAny, Jar, WithCookie};
-use super::reply::{Done, fault_of};
+use super::refresh_cookie::{Browser, Jar, WithCookie};
+use super::reply::{Done, DoneOut, fault_of};
 use super::task::run_detached;
 use crate::auth::account::{AccountError, Credentials, Origin, TokenPair};
 use crate::change::Change;
@@ -29,12 +31,13 @@ use crate::state::State;
 use crate::store::{NewUser, StoreError, User, UserPatch};
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = passwords_match -> Faults)]
+#[deserr(error = Faults)]
 pub struct RegisterIn {
     email: Email,
     username: Username,
     password: NewPassword,
     /// The password again.
+    #[expect(dead_code, reason = "only compared")]
     password_confirm: Shown,
     full_name: FullName,
     /// Required for the first account if other machines can reach the service, which writes the code to its log at the
@@ -46,14 +49,16 @@ pub struct RegisterIn {
     invitation: Option<Shown>,
 }
 
-fn passwords_match(input: RegisterIn, _: ValuePointerRef<'_>) -> Result<RegisterIn, Faults> {
-    same(&input.password.0, &input.password_confirm.0, "password_confirm")?;
-    Ok(input)
+impl CrossCheck for RegisterIn {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        check_same(fields, "password", "password_confirm")
+    }
 }
 
-fn same(password: &SecretString, confirm: &SecretString, field: &str) -> Result<(), Faults> {
-    let is_same = password.expose_secret() == confirm.expose_secret();
-    is_same.then_some(()).ok_or_else(|| fault_of(field, "value_error.password_mismatch", "passwords do not match"))
+fn check_same(fields: &Fields<'_>, password: &str, confirm: &str) -> Result<(), Faults> {
+    let both = fields.sound(password).zip(fields.sound(confirm));
+    let is_same = both.is_none_or(|(NewPassword(new), Shown(again))| new.expose_secret() == again.expose_secret());
+    is_same.then_some(()).ok_or_else(|| fault_of(confirm, "value_error.password_mismatch", "passwords do not match"))
 }
 
 /// A new user.
@@ -137,9 +142,9 @@ impl From<Anyone> for Origin {
 /// minute, further ones are refused (503 `busy`).
 #[api_v2_operation(tags(Authentication), operation_id = "register")]
 pub async fn register(
-    ask: Checked<Browser<Anyone>, NoQuery, extract::Json<RegisterIn>>,
+    ask: Checked<Browser<Anyone>, NoQuery, extract::Json<CrossChecked<RegisterIn>>>,
 ) -> Result<WithCookie<CreatedJson<RegisteredOut>>, ApiError> {
-    let extract::Json(input) = ask.body;
+    let extract::Json(CrossChecked(input)) = ask.body;
     let new = NewUser {
         id: Uuid::now_v7(),
         email: input.email.0,
@@ -183,7 +188,7 @@ pub struct LoginIn {
     password: Shown,
     /// A code of the account's authenticator app, or a recovery code. Needed only if the account has an app.
     #[deserr(default)]
-    otp: Option<Otp>,
+    otp: Option<FormOtp>,
 }
 
 /// Sign in
@@ -196,7 +201,7 @@ pub async fn login(
     ask: Checked<Browser<Anyone>, NoQuery, Form<LoginIn>>,
 ) -> Result<WithCookie<Json<TokenPairOut>>, ApiError> {
     let Form(input) = ask.body;
-    let otp = input.otp.map(|Otp(code)| code);
+    let otp = input.otp.and_then(|FormOtp(code)| code);
     let Browser { who, jar } = ask.subject;
     let pair = ask.state.accounts.login(&input.username.0, input.password.0, otp, who.into()).await?;
     Ok(shown(pair, jar.as_ref()))
@@ -216,6 +221,19 @@ pub struct RefreshIn {
     refresh_token: Given<Shown>,
 }
 
+/// What a refresh returns.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum RefreshOut {
+    Pair(TokenPairOut),
+    NoCookie(DoneOut),
+}
+
+described!(
+    RefreshOut,
+    json!({ "type": "object", "oneOf": [{ "$ref": "#/components/schemas/TokenPairOut" }, { "$ref": "#/components/schemas/DoneOut" }] })
+);
+
 /// Exchange a refresh token
 ///
 /// Returns a new pair of tokens. Each refresh token works once; a client that lost the answer may repeat the same
@@ -224,11 +242,12 @@ pub struct RefreshIn {
 #[api_v2_operation(tags(Authentication), operation_id = "refresh")]
 pub async fn refresh(
     ask: Checked<Browser<Anyone>, NoQuery, OptionalJson<RefreshIn>>,
-) -> Result<WithCookie<IfAny<Json<TokenPairOut>>>, ApiError> {
+) -> Result<WithCookie<Json<RefreshOut>>, ApiError> {
     let Browser { who, jar } = ask.subject;
     let in_body = token_in(ask.body, jar.is_some())?;
     if in_body.is_none() && jar.as_ref().is_some_and(Jar::is_empty_as_announced) {
-        return Ok(WithCookie { answer: IfAny(None), cookie: None });
+        let answer = Json(RefreshOut::NoCookie(Done("The browser has no cookie").into()));
+        return Ok(WithCookie { answer, cookie: None });
     }
     let in_cookies = jar.as_ref().map(Jar::tokens).unwrap_or_default();
     let tokens = in_body.as_ref().map_or(in_cookies, std::slice::from_ref);
@@ -241,8 +260,8 @@ pub async fn refresh(
         }
     }
     // A refusal keeps the cookie: its answer could arrive after that of a sign-in, and clear the new cookie.
-    let WithCookie { answer, cookie } = shown(pair?, jar.as_ref());
-    Ok(WithCookie { answer: IfAny(Some(answer)), cookie })
+    let WithCookie { answer: Json(next), cookie } = shown(pair?, jar.as_ref());
+    Ok(WithCookie { answer: Json(RefreshOut::Pair(next)), cookie })
 }
 
 /// The token of the body, which may be missing only if the cookie may have it.
@@ -297,13 +316,14 @@ pub async fn update_me(
 
 /// Accepts `old_password` as another name for `current_password`.
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = confirmed -> Faults)]
+#[deserr(error = Faults)]
 pub struct ChangePasswordIn {
     /// Your present password. `old_password` is another name for this field.
     current_password: Shown,
     new_password: NewPassword,
     /// The new password again; may be omitted.
     #[deserr(default)]
+    #[expect(dead_code, reason = "only compared")]
     new_password_confirm: Option<Shown>,
 }
 
@@ -311,11 +331,10 @@ pub struct ChangePasswordIn {
 #[derive(Debug)]
 pub struct PasswordChange(ChangePasswordIn);
 
-fn confirmed(input: ChangePasswordIn, _: ValuePointerRef<'_>) -> Result<ChangePasswordIn, Faults> {
-    if let Some(confirm) = &input.new_password_confirm {
-        same(&input.new_password.0, &confirm.0, "new_password_confirm")?;
+impl CrossCheck for ChangePasswordIn {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        check_same(fields, "new_password", "new_password_confirm")
     }
-    Ok(input)
 }
 
 impl Deserr<Faults> for PasswordChange {
@@ -327,7 +346,7 @@ impl Deserr<Faults> for PasswordChange {
         {
             fields.insert("current_password".to_owned(), old);
         }
-        ChangePasswordIn::deserialize_from_value(body.into_value(), location).map(Self)
+        CrossChecked::deserialize_from_value(body.into_value(), location).map(|CrossChecked(input)| Self(input))
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::json;
 use signalbox_agent::policy::Policy;
 
 use super::error::ApiError;
+use super::extract::cross_check::{CrossCheck, CrossChecked, Fields};
 use super::extract::fault::{Faults, Part};
 use super::extract::field::{At, Name, Number, PROSE, Tags, described, prose, string, text_field};
 use super::extract::param::PageQuery;
@@ -30,7 +31,7 @@ use crate::store::{
 };
 
 /// Short: its token lies in images and scripts.
-const LIFE: Life = Life { usual_ms: 7 * DAY_MS, longest_ms: 90 * DAY_MS, longest: "90 days" };
+const LIFE: Life = Life { usual_ms: 7 * DAY_MS, latest: |now| now.plus_millis(90 * DAY_MS), longest: "90 days" };
 
 /// More servers at once than a script makes.
 const MAX_USES: u64 = 1_000;
@@ -68,22 +69,23 @@ text_field!(
 
 /// What somebody besides you may do to each server.
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = is_sound_grant -> Faults)]
+#[deserr(error = Faults)]
 pub struct EnrolmentGrantIn {
-    subject: SubjectIn,
+    subject: CrossChecked<SubjectIn>,
     role: RoleIn,
     /// For the role `operator`, some of the rights. Defaults to all of them.
     #[deserr(default)]
     rights: Option<Vec<RightIn>>,
 }
 
-fn is_sound_grant(grant: EnrolmentGrantIn, location: ValuePointerRef<'_>) -> Result<EnrolmentGrantIn, Faults> {
-    check_rights(grant.role, grant.rights.as_deref(), location)?;
-    Ok(grant)
+impl CrossCheck for EnrolmentGrantIn {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        check_rights(fields.sound("role"), fields)
+    }
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = is_sound -> Faults)]
+#[deserr(error = Faults)]
 pub struct EnrolmentIn {
     /// What the machines have in common. Their keys have this name, too.
     name: Name,
@@ -94,7 +96,7 @@ pub struct EnrolmentIn {
     tags: Option<Tags>,
     /// What others may do to each server, at most 20.
     #[deserr(default)]
-    grants: Option<Vec<EnrolmentGrantIn>>,
+    grants: Option<Vec<CrossChecked<EnrolmentGrantIn>>>,
     /// The policy file that install.sh writes on a machine that has none: one line for each key, and nothing about signatures.
     #[deserr(default)]
     policy: Option<AgentPolicy>,
@@ -106,16 +108,19 @@ pub struct EnrolmentIn {
     networks: Option<Vec<Network>>,
 }
 
-fn is_sound(enrolment: EnrolmentIn, location: ValuePointerRef<'_>) -> Result<EnrolmentIn, Faults> {
-    let mut faults = Faults::default();
-    let checks = [
-        check_length("grants", enrolment.grants.as_ref().map(Vec::len), MAX_GRANTS, location),
-        check_networks(enrolment.networks.as_deref(), location),
-    ];
-    for found in checks.into_iter().filter_map(Result::err) {
-        faults.0.extend(found.0);
+impl CrossCheck for EnrolmentIn {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        let grants: Option<Vec<CrossChecked<EnrolmentGrantIn>>> = fields.sound("grants");
+        let mut faults = Faults::default();
+        let checks = [
+            check_length("grants", grants.map(|grants| grants.len()), MAX_GRANTS, fields.location),
+            check_networks(fields),
+        ];
+        for found in checks.into_iter().filter_map(Result::err) {
+            faults.0.extend(found.0);
+        }
+        if faults.0.is_empty() { Ok(()) } else { Err(faults) }
     }
-    if faults.0.is_empty() { Ok(enrolment) } else { Err(faults) }
 }
 
 /// What somebody besides you may do to each server.
@@ -229,11 +234,10 @@ pub async fn read(ask: Checked<CallerAt<IdPath>>) -> Result<actix_web::web::Json
 /// that who you are.
 #[api_v2_operation(tags(Enrolments), operation_id = "create_enrolment")]
 pub async fn create(
-    ask: Checked<Recent<SignedIn>, NoQuery, extract::Json<EnrolmentIn>>,
+    ask: Checked<Recent<SignedIn>, NoQuery, extract::Json<CrossChecked<EnrolmentIn>>>,
 ) -> Result<CreatedJson<FreshEnrolmentOut>, ApiError> {
     let Recent(SignedIn { caller, actor }) = ask.subject;
-    let extract::Json(input) = ask.body;
-    ask.state.accounts.factors.check_may_change(&caller).await?;
+    let extract::Json(CrossChecked(input)) = ask.body;
     let now = ask.state.clock.now();
     let expires_at = LIFE.end(input.expires_at, now)?;
     let grants = grants_of(&ask.state, &caller, input.grants.unwrap_or_default()).await?;
@@ -266,11 +270,11 @@ pub async fn create(
 async fn grants_of(
     state: &State,
     caller: &Caller,
-    asked: Vec<EnrolmentGrantIn>,
+    asked: Vec<CrossChecked<EnrolmentGrantIn>>,
 ) -> Result<Vec<EnrolmentGrant>, ApiError> {
     let mut grants = Vec::with_capacity(asked.len());
-    for (index, grant) in asked.into_iter().enumerate() {
-        let subject = match subject_of(state, caller, grant.subject).await {
+    for (index, CrossChecked(grant)) in asked.into_iter().enumerate() {
+        let subject = match subject_of(state, caller, grant.subject.0).await {
             Ok((subject, _)) => subject,
             Err(ApiError::Invalid(_)) => return Err(faulty_subject(index, "value_error.unknown_subject", UNKNOWN)),
             Err(error) => return Err(error),

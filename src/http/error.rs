@@ -265,7 +265,7 @@ impl ApiError {
     }
 
     /// An agent's error: its own text with one of our codes.
-    fn of_agent(mut error: RequestError) -> Self {
+    pub fn of_agent(mut error: RequestError) -> Self {
         error.detail.truncate(error.detail.floor_char_boundary(MAX_AGENT_DETAIL));
         let code = match error.code.as_str() {
             "agent_refused" => return Self::agent_refused(error),

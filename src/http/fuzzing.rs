@@ -3,6 +3,7 @@
 
 use deserr::Deserr;
 
+use super::extract::cross_check::CrossChecked;
 use super::extract::fault::Faults;
 use super::extract::{Body, Form, Json, parse_query};
 use super::{
@@ -14,15 +15,15 @@ use super::{
 type Parse = fn(&[u8]);
 
 const PARSERS: &[Parse] = &[
-    query::<metrics::history::HistoryQuery>,
-    query::<metrics::series::SeriesQuery>,
-    query::<metrics::fleet::FleetQuery>,
+    query::<CrossChecked<metrics::history::HistoryQuery>>,
+    query::<CrossChecked<metrics::series::SeriesQuery>>,
+    query::<CrossChecked<metrics::fleet::FleetQuery>>,
     query::<server_filter::ServersQuery>,
-    query::<alerts::AlertsQuery>,
-    query::<audit::AuditQuery>,
-    query::<docker::LogsQuery>,
-    query::<logs::WatchQuery>,
-    body::<Json<auth::RegisterIn>>,
+    query::<CrossChecked<alerts::AlertsQuery>>,
+    query::<CrossChecked<audit::AuditQuery>>,
+    query::<CrossChecked<docker::LogsQuery>>,
+    query::<CrossChecked<logs::WatchQuery>>,
+    body::<Json<CrossChecked<auth::RegisterIn>>>,
     body::<Form<auth::LoginIn>>,
     body::<Json<servers::ServerIn>>,
     body::<Json<servers::ServerPatchIn>>,
@@ -39,21 +40,21 @@ const PARSERS: &[Parse] = &[
     body::<Json<auth::ProfilePatch>>,
     body::<Json<auth::PasswordChange>>,
     body::<Json<auth::RefreshIn>>,
-    query::<metrics::names::NamesQuery>,
+    query::<CrossChecked<metrics::names::NamesQuery>>,
     query::<metrics::ProcessesQuery>,
-    query::<server_events::ServerEventsQuery>,
-    query::<server_events::AvailabilityQuery>,
+    query::<CrossChecked<server_events::ServerEventsQuery>>,
+    query::<CrossChecked<server_events::AvailabilityQuery>>,
     query::<notifications::deliveries::DeliveriesQuery>,
     query::<alerts::thresholds::ThresholdsQuery>,
     query::<alerts::silences::SilencesQuery>,
     query::<docker::StopQuery>,
-    query::<metrics::combined::CombinedQuery>,
+    query::<CrossChecked<metrics::combined::CombinedQuery>>,
     query::<metrics::names::PresentNamesQuery>,
     body::<Json<views::ViewIn>>,
     body::<Json<views::ViewPatchIn>>,
     body::<Json<views::dashboards::DashboardIn>>,
     body::<Json<views::dashboards::DashboardPatchIn>>,
-    query::<metrics::heat::HeatQuery>,
+    query::<CrossChecked<metrics::heat::HeatQuery>>,
 ];
 
 /// Parses a query string or a body of one of the resources.

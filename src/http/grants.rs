@@ -3,12 +3,13 @@
 mod access;
 mod out;
 
-use deserr::{Deserr, ValuePointerRef};
+use deserr::Deserr;
 use paperclip::actix::web::{Resource, delete as remove, get, post};
 use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use uuid::Uuid;
 
 use super::error::{ApiError, ErrorCode};
+use super::extract::cross_check::{CrossCheck, CrossChecked, Fields};
 use super::extract::fault::{Faults, Part};
 use super::extract::field::{Reference, Username};
 use super::extract::param::PageQuery;
@@ -20,7 +21,7 @@ use super::reply::{Done, Listed, fault_of};
 use super::task::run_detached;
 use super::teams;
 use crate::auth::Caller;
-use crate::auth::access::Action;
+use crate::auth::access::{AccessError, Action};
 use crate::change::Change;
 use crate::effects;
 use crate::state::State;
@@ -30,7 +31,7 @@ pub use out::SubjectOut;
 
 /// The user or team that something is granted to: exactly one of the fields.
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = one_subject -> Faults)]
+#[deserr(error = Faults)]
 pub struct SubjectIn {
     #[deserr(default)]
     user_id: Option<Reference>,
@@ -42,28 +43,31 @@ pub struct SubjectIn {
     team_id: Option<Reference>,
 }
 
-fn one_subject(subject: SubjectIn, location: ValuePointerRef<'_>) -> Result<SubjectIn, Faults> {
-    let named = [subject.user_id.is_some(), subject.username.is_some(), subject.team_id.is_some()];
-    if named.into_iter().filter(|is_named| *is_named).count() == 1 {
-        return Ok(subject);
+impl CrossCheck for SubjectIn {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        let named = ["user_id", "username", "team_id"].into_iter().filter(|name| fields.is_given(name));
+        if named.count() == 1 {
+            return Ok(());
+        }
+        Err(Faults::at(fields.location, "value_error.subject", "name exactly one of user_id, username and team_id"))
     }
-    Err(Faults::at(location, "value_error.subject", "name exactly one of user_id, username and team_id"))
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = is_sound -> Faults)]
+#[deserr(error = Faults)]
 pub struct GrantIn {
-    subject: SubjectIn,
-    scope: ScopeIn,
+    subject: CrossChecked<SubjectIn>,
+    scope: CrossChecked<ScopeIn>,
     role: RoleIn,
     /// For the role `operator`, some of the rights. Defaults to all of them.
     #[deserr(default)]
     rights: Option<Vec<RightIn>>,
 }
 
-fn is_sound(grant: GrantIn, location: ValuePointerRef<'_>) -> Result<GrantIn, Faults> {
-    grants_in::check_rights(grant.role, grant.rights.as_deref(), location)?;
-    Ok(grant)
+impl CrossCheck for GrantIn {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        grants_in::check_rights(fields.sound("role"), fields)
+    }
 }
 
 /// List grants
@@ -82,12 +86,12 @@ pub async fn list(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<GrantOut>,
 /// highest role, and the rights of all of them. It takes effect at once.
 #[api_v2_operation(tags(Sharing), operation_id = "create_grant")]
 pub async fn create(
-    ask: Checked<Recent<SignedIn>, NoQuery, extract::Json<GrantIn>>,
+    ask: Checked<Recent<SignedIn>, NoQuery, extract::Json<CrossChecked<GrantIn>>>,
 ) -> Result<CreatedJson<GrantOut>, ApiError> {
-    let (Recent(SignedIn { caller, actor }), extract::Json(input)) = (ask.subject, ask.body);
+    let (Recent(SignedIn { caller, actor }), extract::Json(CrossChecked(input))) = (ask.subject, ask.body);
     run_detached(async move {
-        let (owner_id, scope) = scope_of(&ask.state, &caller, input.scope).await?;
-        let (subject, field) = subject_of(&ask.state, &caller, input.subject).await?;
+        let (owner_id, scope) = scope_of(&ask.state, &caller, input.scope.0).await?;
+        let (subject, field) = subject_of(&ask.state, &caller, input.subject.0).await?;
         if subject == GrantSubject::User(owner_id) {
             return Err(faulty(field, "value_error.owner", "this account owns the servers"));
         }
@@ -105,7 +109,7 @@ pub async fn create(
 
 /// The owner of the servers and which of them, if the caller may give roles on them.
 async fn scope_of(state: &State, caller: &Caller, scope: ScopeIn) -> Result<(Uuid, GrantScope), ApiError> {
-    match GrantScope::from(scope) {
+    match GrantScope::try_from(scope)? {
         GrantScope::Server(id) => {
             let access = state.accounts.access.server(caller, id, Action::Manage).await?;
             Ok((access.owner_id(), GrantScope::Server(id)))
@@ -154,7 +158,7 @@ pub async fn delete(ask: Checked<Recent<CallerAt<IdPath>>>) -> Result<Done, ApiE
     if deleted.await? { Ok(Done("Grant ended")) } else { Err(not_found()) }
 }
 
-/// Checks that the caller may end a grant: 404 if they may not know of it.
+/// Checks that the caller may end a grant. If they may not, it is 403 where a list shows them the grant, and 404 otherwise.
 async fn may_end(state: &State, caller: &Caller, grant: &Grant) -> Result<(), ApiError> {
     let is_theirs = grant.giver_id == Some(caller.user_id)
         || grant.owner_id == caller.user_id
@@ -162,23 +166,23 @@ async fn may_end(state: &State, caller: &Caller, grant: &Grant) -> Result<(), Ap
     if is_theirs {
         return Ok(());
     }
-    let mut refusal = not_found();
+    let access = &state.accounts.access;
     if let GrantScope::Server(id) = grant.scope {
-        match state.accounts.access.server(caller, id, Action::Manage).await.map_err(ApiError::from) {
+        match access.server(caller, id, Action::Manage).await {
             Ok(_) => return Ok(()),
-            Err(ApiError::Refused { code: ErrorCode::NotFound, .. }) => {}
-            Err(error @ ApiError::Refused { code: ErrorCode::Forbidden, .. }) => refusal = error,
-            Err(error) => return Err(error),
+            Err(AccessError::NotFound | AccessError::Forbidden) => {}
+            Err(error @ (AccessError::TokenNotAllowed | AccessError::Store(_))) => return Err(error.into()),
         }
     }
     if let GrantSubject::Team(id) = grant.subject {
         match teams::managed(state, caller, id).await {
             Ok(_) => return Ok(()),
             Err(ApiError::Refused { code: ErrorCode::NotFound, .. }) => {}
+            // Members are forbidden: their own list shows the grants of the team.
             Err(error) => return Err(error),
         }
     }
-    Err(refusal)
+    if access.shows(caller, grant).await? { Err(ApiError::code(ErrorCode::Forbidden)) } else { Err(not_found()) }
 }
 
 fn not_found() -> ApiError {

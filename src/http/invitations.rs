@@ -1,12 +1,13 @@
 //! `/users/invitations`: who may make an account, for the service's administrators.
 
-use deserr::{Deserr, ValuePointerRef};
+use deserr::Deserr;
 use paperclip::actix::web::{Resource, delete, get, post};
 use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use secrecy::ExposeSecret;
 use serde::Serialize;
 
 use super::error::ApiError;
+use super::extract::cross_check::{CrossCheck, CrossChecked, Fields};
 use super::extract::fault::Faults;
 use super::extract::field::{Email, Number};
 use super::extract::param::PageQuery;
@@ -25,22 +26,24 @@ const DEFAULT_HOURS: u64 = 72;
 const HOUR_MS: i64 = 3_600_000;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = is_sound -> Faults)]
+#[deserr(error = Faults)]
 pub struct InvitationIn {
     /// The only address that may register with it. By default any may.
     #[deserr(default)]
     email: Option<Email>,
     /// What the new account may do to your servers.
     #[deserr(default)]
-    grants: Option<Vec<InvitedGrantIn>>,
+    grants: Option<Vec<CrossChecked<InvitedGrantIn>>>,
     /// Hours until it ends. Defaults to 72.
     #[deserr(default)]
     expires_in_hours: Option<Number<1, 720>>,
 }
 
-fn is_sound(input: InvitationIn, _: ValuePointerRef<'_>) -> Result<InvitationIn, Faults> {
-    grants_in::few(input.grants.as_deref().unwrap_or_default())?;
-    Ok(input)
+impl CrossCheck for InvitationIn {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        let grants: Option<Vec<_>> = fields.sound("grants");
+        grants_in::few(grants.as_deref().unwrap_or_default())
+    }
 }
 
 /// A new invitation.
@@ -97,11 +100,13 @@ pub async fn list(ask: Checked<Administrator, PageQuery>) -> Result<Listed<Invit
 /// servers from the start. At most 100 invitations are open at a time (400 `quota_exceeded`).
 #[api_v2_operation(tags(Users), operation_id = "create_invitation")]
 pub async fn create(
-    ask: Checked<Recent<Administrator>, NoQuery, extract::Json<InvitationIn>>,
+    ask: Checked<Recent<Administrator>, NoQuery, extract::Json<CrossChecked<InvitationIn>>>,
 ) -> Result<CreatedJson<FreshInvitationOut>, ApiError> {
-    let (Recent(Administrator { actor, caller, service, .. }), extract::Json(input)) = (ask.subject, ask.body);
+    let (Recent(Administrator { actor, caller, service, .. }), extract::Json(CrossChecked(input))) =
+        (ask.subject, ask.body);
     let base = service?;
-    let grants: Vec<InvitedGrant> = input.grants.into_iter().flatten().map(InvitedGrant::from).collect();
+    let grants = input.grants.into_iter().flatten().map(|CrossChecked(grant)| InvitedGrant::try_from(grant));
+    let grants = grants.collect::<Result<Vec<_>, _>>()?;
     for grant in &grants {
         if let GrantScope::Server(server_id) = grant.scope {
             ask.state.accounts.access.server(&caller, server_id, Action::Own).await?;

@@ -9,9 +9,10 @@ use serde_json::json;
 
 use super::error::{ApiError, ErrorCode};
 use super::extract::container::ContainerId;
+use super::extract::cross_check::{CrossCheck, CrossChecked, Fields};
 use super::extract::fault::{Faults, Part, not_a_member};
 use super::extract::field::{TEXT, bounded, described, string};
-use super::extract::param::{Flag, TimeParam, Whole};
+use super::extract::param::{Flag, TimeParam, Whole, in_order};
 use super::extract::{Checked, OnServer, UseLogs};
 use super::field_out::TimeOut as MomentOut;
 use super::path::at;
@@ -86,7 +87,6 @@ fn source_of(
     container_id: Option<&ContainerId>,
     path: Option<&LogPath>,
 ) -> Result<LogSource, Faults> {
-    let missing = |field| fault_of(field, "value_error.missing", "field required");
     match source.unwrap_or(SourceParam::System) {
         SourceParam::System => Ok(LogSource::System),
         SourceParam::Container => {
@@ -96,13 +96,27 @@ fn source_of(
     }
 }
 
+/// Checks that the parameter which the kind of log needs is there.
+fn check_source(fields: &Fields<'_>) -> Result<(), Faults> {
+    let needed = match fields.sound("source") {
+        Some(SourceParam::Container) => "container_id",
+        Some(SourceParam::File) => "path",
+        Some(SourceParam::System) | None => return Ok(()),
+    };
+    if fields.is_given(needed) { Ok(()) } else { Err(missing(needed)) }
+}
+
+fn missing(field: &str) -> Faults {
+    fault_of(field, "value_error.missing", "field required")
+}
+
 fn tail_of(tail: Option<Whole<0, MAX_TAIL>>) -> u32 {
     tail.and_then(|Whole(tail)| u32::try_from(tail).ok()).unwrap_or(DEFAULT_TAIL)
 }
 
 /// The query of the socket that follows a log.
 #[derive(Debug, Deserr)]
-#[deserr(error = Faults, validate = names_what_to_watch -> Faults)]
+#[deserr(error = Faults)]
 pub struct WatchQuery {
     #[deserr(default)]
     source: Option<SourceParam>,
@@ -114,9 +128,10 @@ pub struct WatchQuery {
     tail: Option<Whole<0, MAX_TAIL>>,
 }
 
-fn names_what_to_watch(query: WatchQuery, _: ValuePointerRef<'_>) -> Result<WatchQuery, Faults> {
-    query.source()?;
-    Ok(query)
+impl CrossCheck for WatchQuery {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        check_source(fields)
+    }
 }
 
 impl WatchQuery {
@@ -130,7 +145,7 @@ impl WatchQuery {
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = names_what_to_search -> Faults)]
+#[deserr(error = Faults)]
 pub struct LogsQuery {
     /// The kind of log: the system's log (the journal, or syslog), a container's, or a file.
     #[deserr(default)]
@@ -159,13 +174,13 @@ pub struct LogsQuery {
     regex: Option<Flag>,
 }
 
-fn names_what_to_search(query: LogsQuery, _: ValuePointerRef<'_>) -> Result<LogsQuery, Faults> {
-    source_of(query.source, query.container_id.as_ref(), query.path.as_ref())?;
-    match (query.since, query.until) {
-        (Some(since), Some(until)) if until.0 < since.0 => {
-            Err(fault_of("until", "value_error.range", "ensure that until is not before since"))
+impl CrossCheck for LogsQuery {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        let mut faults = check_source(fields).err().unwrap_or_default();
+        if let Err(found) = in_order(fields.sound("since"), fields.sound("until")) {
+            faults.0.extend(found.0);
         }
-        _ => Ok(query),
+        if faults.0.is_empty() { Ok(()) } else { Err(faults) }
     }
 }
 
@@ -210,8 +225,8 @@ impl From<SearchResult> for LogsOut {
 /// Returns the newest lines that match, oldest first. The server's agent searches for at most 5 s. Its own policy
 /// decides which logs may be read: 400 `agent_refused` says what it refused.
 #[api_v2_operation(tags(Logs), operation_id = "search_logs")]
-pub async fn search(ask: Checked<OnServer<UseLogs>, LogsQuery>) -> Result<Json<LogsOut>, ApiError> {
-    let query = ask.query;
+pub async fn search(ask: Checked<OnServer<UseLogs>, CrossChecked<LogsQuery>>) -> Result<Json<LogsOut>, ApiError> {
+    let CrossChecked(query) = ask.query;
     let source = source_of(query.source, query.container_id.as_ref(), query.path.as_ref()).map_err(in_query)?;
     let log = Log { server_id: ask.subject.access.server_id(), source };
     let search = Search {

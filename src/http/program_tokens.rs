@@ -1,23 +1,26 @@
 //! `/tokens`: tokens for programs, each for some servers and up to a role.
 
-use deserr::{Deserr, ValuePointerRef};
+use chrono::Months;
+use deserr::Deserr;
 use paperclip::actix::web::{Resource, delete, get, post};
 use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 use secrecy::ExposeSecret;
 use serde::Serialize;
+use signalbox_protocol::Timestamp;
 
 use super::error::ApiError;
-use super::extract::fault::Faults;
+use super::extract::cross_check::{CrossCheck, CrossChecked, Fields};
+use super::extract::fault::{Faults, Part};
 use super::extract::field::{At, Name, References, Tag};
 use super::extract::param::PageQuery;
 use super::extract::{self, CallerAt, Checked, IdPath, NoQuery, Recent, SignedIn};
 use super::field_out::{Id, TimeOut};
-use super::grants_in::{check_rights, rights_of};
+use super::grants_in::{check_rights, names_one_reach, rights_of};
 use super::path::at;
 use super::people_out::{RightIn, RightOut, RoleIn, RoleOut};
-use super::reply::{Done, Listed};
+use super::reply::{Done, Listed, fault_of};
 use super::task::run_detached;
-use super::token_terms::{self, DAY_MS, Life, Network, check_networks};
+use super::token_terms::{self, DAY_MS, Life, Network, check_length, check_networks};
 use crate::auth::access::{Action, Role};
 use crate::auth::program_token;
 use crate::change::Change;
@@ -26,14 +29,20 @@ use crate::state::State;
 use crate::store::{Caller, NewProgramToken, ProgramToken, TokenScope};
 
 /// Nobody remembers what an older one was for.
-const LIFE: Life = Life { usual_ms: 90 * DAY_MS, longest_ms: 366 * DAY_MS, longest: "a year" };
+const LIFE: Life = Life { usual_ms: 90 * DAY_MS, latest: a_year_after, longest: "a year" };
+
+/// The same day of the next year, or 28 February if it has no such day.
+fn a_year_after(now: Timestamp) -> Timestamp {
+    let end = now.to_datetime().checked_add_months(Months::new(12));
+    end.map_or(now, |end| Timestamp::from_millis(end.timestamp_millis()))
+}
 
 /// More than anybody lists by hand, and few enough for a condition of a query. A tag is for more.
 const MAX_SERVERS: usize = 500;
 
 /// Which servers the token is for: exactly one of the fields. It is never for servers that you cannot see.
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = one_scope -> Faults)]
+#[deserr(error = Faults)]
 pub struct TokenScopeIn {
     /// True for all servers that you can see, future ones too.
     #[deserr(default)]
@@ -46,34 +55,42 @@ pub struct TokenScopeIn {
     server_ids: Option<References>,
 }
 
-fn one_scope(scope: TokenScopeIn, location: ValuePointerRef<'_>) -> Result<TokenScopeIn, Faults> {
-    let named = [scope.all == Some(true), scope.tag.is_some(), scope.server_ids.is_some()];
-    if named.into_iter().filter(|is_named| *is_named).count() != 1 {
-        return Err(Faults::at(location, "value_error.reach", "name exactly one of all, tag and server_ids"));
+impl CrossCheck for TokenScopeIn {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        let mut faults = Faults::default();
+        if !names_one_reach(fields, ["tag", "server_ids"]) {
+            faults = Faults::at(fields.location, "value_error.reach", ONE_REACH);
+        }
+        let count = fields.sound("server_ids").map(|References(ids)| ids.len());
+        if let Err(found) = check_length("server_ids", count, MAX_SERVERS, fields.location) {
+            faults.0.extend(found.0);
+        }
+        if faults.0.is_empty() { Ok(()) } else { Err(faults) }
     }
-    if scope.server_ids.as_ref().is_some_and(|References(ids)| ids.len() > MAX_SERVERS) {
-        let msg = format!("ensure this value has at most {MAX_SERVERS} items");
-        return Err(Faults::at(location.push_key("server_ids"), "value_error.list.max_items", msg));
-    }
-    Ok(scope)
 }
 
-impl From<TokenScopeIn> for TokenScope {
-    fn from(scope: TokenScopeIn) -> Self {
-        match (scope.tag, scope.server_ids) {
-            (Some(Tag(tag)), _) => Self::Tag(tag),
-            (None, Some(References(mut ids))) => {
+const ONE_REACH: &str = "name exactly one of all, tag and server_ids";
+
+/// Refuses once more what does not name exactly one: what was not checked must not become all servers.
+impl TryFrom<TokenScopeIn> for TokenScope {
+    type Error = ApiError;
+
+    fn try_from(scope: TokenScopeIn) -> Result<Self, ApiError> {
+        match (scope.tag, scope.server_ids, scope.all.unwrap_or(false)) {
+            (Some(Tag(tag)), None, false) => Ok(Self::Tag(tag)),
+            (None, Some(References(mut ids)), false) => {
                 ids.sort_unstable();
                 ids.dedup();
-                Self::ServerIds(ids)
+                Ok(Self::ServerIds(ids))
             }
-            (None, None) => Self::All,
+            (None, None, true) => Ok(Self::All),
+            _ => Err(ApiError::Invalid(fault_of("scope", "value_error.reach", ONE_REACH).within(Part::Body))),
         }
     }
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = is_sound -> Faults)]
+#[deserr(error = Faults)]
 pub struct TokenIn {
     /// What uses it.
     name: Name,
@@ -83,7 +100,7 @@ pub struct TokenIn {
     /// For the role `operator`, some of the rights. Defaults to all of them.
     #[deserr(default)]
     rights: Option<Vec<RightIn>>,
-    scope: TokenScopeIn,
+    scope: CrossChecked<TokenScopeIn>,
     /// When the token stops working: at most in a year. Defaults to 90 days from now.
     #[deserr(default)]
     expires_at: Option<At>,
@@ -94,15 +111,18 @@ pub struct TokenIn {
 
 const USUAL_ROLE: RoleIn = RoleIn(Role::Viewer);
 
-fn is_sound(token: TokenIn, location: ValuePointerRef<'_>) -> Result<TokenIn, Faults> {
-    let mut faults = Faults::default();
-    if let Err(found) = check_rights(token.role.unwrap_or(USUAL_ROLE), token.rights.as_deref(), location) {
-        faults.0.extend(found.0);
+impl CrossCheck for TokenIn {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        let role = fields.sound("role").map(|role: Option<RoleIn>| role.unwrap_or(USUAL_ROLE));
+        let mut faults = Faults::default();
+        if let Err(found) = check_rights(role, fields) {
+            faults.0.extend(found.0);
+        }
+        if let Err(found) = check_networks(fields) {
+            faults.0.extend(found.0);
+        }
+        if faults.0.is_empty() { Ok(()) } else { Err(faults) }
     }
-    if let Err(found) = check_networks(token.networks.as_deref(), location) {
-        faults.0.extend(found.0);
-    }
-    if faults.0.is_empty() { Ok(token) } else { Err(faults) }
 }
 
 /// Which servers a token is for: the one of the fields that is there.
@@ -194,14 +214,13 @@ pub async fn list(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<ProgramTok
 /// `--step-up` and you proved longer ago than that who you are.
 #[api_v2_operation(tags(Tokens), operation_id = "create_token")]
 pub async fn create(
-    ask: Checked<Recent<SignedIn>, NoQuery, extract::Json<TokenIn>>,
+    ask: Checked<Recent<SignedIn>, NoQuery, extract::Json<CrossChecked<TokenIn>>>,
 ) -> Result<CreatedJson<FreshProgramTokenOut>, ApiError> {
     let Recent(SignedIn { caller, actor }) = ask.subject;
-    let extract::Json(input) = ask.body;
-    ask.state.accounts.factors.check_may_change(&caller).await?;
+    let extract::Json(CrossChecked(input)) = ask.body;
     let now = ask.state.clock.now();
     let expires_at = LIFE.end(input.expires_at, now)?;
-    let scope = TokenScope::from(input.scope);
+    let scope = TokenScope::try_from(input.scope.0)?;
     expect_visible(&ask.state, &caller, &scope).await?;
     let role = input.role.unwrap_or(USUAL_ROLE);
     let fresh = program_token::generate().map_err(ApiError::internal)?;
@@ -259,4 +278,42 @@ pub async fn revoke(ask: Checked<Recent<CallerAt<IdPath>>>) -> Result<Done, ApiE
 /// The routes. Fixed paths come before those with parameters that would match them.
 pub fn routes() -> Vec<Resource> {
     vec![at("/tokens").route(get().to(list)).route(post().to(create)), at("/tokens/{id}").route(delete().to(revoke))]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_scope_that_was_not_checked_never_widens() {
+        let scope = |json: serde_json::Value| {
+            let unchecked: TokenScopeIn = deserr::deserialize::<_, _, Faults>(json).unwrap();
+            TokenScope::try_from(unchecked).ok()
+        };
+
+        assert_eq!(scope(json!({ "all": true })), Some(TokenScope::All));
+        assert_eq!(scope(json!({ "tag": "db", "all": false })), Some(TokenScope::Tag("db".to_owned())));
+        for faulty in [json!({}), json!({ "all": false }), json!({ "tag": "db", "all": true })] {
+            assert_eq!(scope(faulty.clone()), None, "{faulty}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_valid_for_a_calendar_year_at_most() {
+        let time = |text: &str| Timestamp::parse(text).unwrap();
+        let may_end = |now: Timestamp, end: Timestamp| LIFE.end(Some(At(end)), now).is_ok();
+
+        for (now, year) in [
+            ("2026-11-20T09:30:00Z", "2027-11-20T09:30:00Z"),
+            ("2027-06-01T00:00:00Z", "2028-06-01T00:00:00Z"),
+            ("2028-02-29T12:00:00Z", "2029-02-28T12:00:00Z"),
+        ] {
+            let (now, year) = (time(now), time(year));
+            assert!(may_end(now, now.plus_millis(364 * DAY_MS)), "{now}");
+            assert!(may_end(now, year.plus_millis(-60_000)) && may_end(now, year), "{now}");
+            assert!(!may_end(now, year.plus_millis(1)) && !may_end(now, year.plus_millis(DAY_MS)), "{now}");
+        }
+    }
 }

@@ -1,6 +1,5 @@
 //! `/auth/quotas`: the usage and limits of an account.
 
-use actix_web::web::Json;
 use paperclip::actix::web::{Resource, get};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use serde::Serialize;
@@ -8,9 +7,11 @@ use serde_json::json;
 
 use super::error::ApiError;
 use super::extract::field::described;
+use super::extract::param::PageQuery;
 use super::extract::{Checked, SignedIn};
 use super::path::at;
-use crate::store::{Quota, Usage};
+use super::reply::Listed;
+use crate::store::{PageRequest, Quota, Usage};
 
 /// The usage and limit of one quota.
 #[derive(Debug, Serialize, Apiv2Schema)]
@@ -46,9 +47,13 @@ impl From<Usage> for QuotaOut {
 ///
 /// A request that would exceed a limit is refused with 400 `quota_exceeded`. The service's flags set the limits.
 #[api_v2_operation(tags(Authentication), operation_id = "list_quotas")]
-pub async fn list(ask: Checked<SignedIn>) -> Result<Json<Vec<QuotaOut>>, ApiError> {
+pub async fn list(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<QuotaOut>, ApiError> {
     let usage = ask.state.store.usage(ask.subject.caller.user_id).await?;
-    Ok(Json(usage.into_iter().map(QuotaOut::from).collect()))
+    let total = usage.len() as u64;
+    let PageRequest { limit, offset } = ask.query.into();
+    let page = usage.into_iter().skip(usize::try_from(offset).unwrap_or(usize::MAX));
+    let page = page.take(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(Listed { items: page.map(QuotaOut::from).collect(), total })
 }
 
 /// The routes. Fixed paths come before those with parameters that would match them.

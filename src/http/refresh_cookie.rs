@@ -4,15 +4,12 @@
 //! header that pages of other sites cannot send: their browser would first need permission (a preflight), which the
 //! service never gives. Their origin is checked as well, and without the header the cookie is ignored.
 
-use actix_web::body::BoxBody;
 use actix_web::cookie::time::Duration;
 use actix_web::cookie::{Cookie, SameSite};
-use actix_web::http::{StatusCode, header};
+use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, Responder};
 use paperclip::actix::OperationModifier;
-use paperclip::v2::models::{
-    DataType, DefaultOperationRaw, DefaultSchemaRaw, Either, Parameter, ParameterIn, Response,
-};
+use paperclip::v2::models::{DataType, DefaultOperationRaw, DefaultSchemaRaw, Either, Parameter, ParameterIn};
 use paperclip::v2::schema::Apiv2Schema;
 use secrecy::SecretString;
 use signalbox_protocol::Timestamp;
@@ -170,7 +167,8 @@ impl<S: Subject> Subject for Browser<S> {
         let description = format!(
             "For browsers: sends the refresh token in a cookie (`{NAME}_...`, over HTTPS `{OF_THIS_HOST}{NAME}_...`), \
              which scripts cannot read; `refresh_token` is then empty in responses. Signing out clears the cookie. Refused for pages of \
-             other sites (403 `origin_not_allowed`). With `{IF_ANY}`, refreshing without a cookie returns 204 instead of an error."
+             other sites (403 `origin_not_allowed`). With `{IF_ANY}`, refreshing without a cookie returns `data: null` and a message \
+             instead of an error."
         );
         op.parameters.push(Either::Right(Parameter {
             in_: ParameterIn::Header,
@@ -180,34 +178,6 @@ impl<S: Subject> Subject for Browser<S> {
             enum_: vec![WANTED.into(), IF_ANY.into()],
             ..Parameter::default()
         }));
-    }
-}
-
-/// A response that may have nothing to say: 204.
-pub struct IfAny<T>(pub Option<T>);
-
-impl<T: Responder> Responder for IfAny<T> {
-    type Body = BoxBody;
-
-    fn respond_to(self, request: &HttpRequest) -> HttpResponse {
-        match self.0 {
-            Some(answer) => answer.respond_to(request).map_into_boxed_body(),
-            None => HttpResponse::NoContent().finish(),
-        }
-    }
-}
-
-impl<T> Apiv2Schema for IfAny<T> {}
-
-impl<T: OperationModifier> OperationModifier for IfAny<T> {
-    fn update_response(op: &mut DefaultOperationRaw) {
-        T::update_response(op);
-        let nothing = Response { description: Some("The browser has no cookie".to_owned()), ..Response::default() };
-        op.responses.insert(StatusCode::NO_CONTENT.as_str().to_owned(), Either::Right(nothing));
-    }
-
-    fn update_definitions(map: &mut std::collections::BTreeMap<String, DefaultSchemaRaw>) {
-        T::update_definitions(map);
     }
 }
 

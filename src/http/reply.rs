@@ -37,11 +37,17 @@ pub struct Nothing {}
 
 described!(Nothing, json!({ "type": "object" }));
 
+impl From<Done> for DoneOut {
+    fn from(Done(message): Done) -> Self {
+        Self { data: None, message: message.to_owned() }
+    }
+}
+
 impl Responder for Done {
     type Body = BoxBody;
 
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
-        HttpResponse::Ok().json(DoneOut { data: None, message: self.0.to_owned() })
+        HttpResponse::Ok().json(DoneOut::from(self))
     }
 }
 

@@ -2,7 +2,7 @@
 //! events of all servers.
 
 use actix_web::web::Json;
-use deserr::{Deserr, ValuePointerRef};
+use deserr::Deserr;
 use paperclip::actix::web::{Resource, delete as remove, get, post};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use serde::Serialize;
@@ -11,6 +11,7 @@ use signalbox_protocol::Timestamp;
 
 use super::annotations;
 use super::error::ApiError;
+use super::extract::cross_check::{CrossCheck, CrossChecked, Fields};
 use super::extract::fault::Faults;
 use super::extract::field::described;
 use super::extract::param::{MAX_OFFSET, SearchText, TimeParam as MomentParam, Whole, page};
@@ -33,9 +34,10 @@ pub struct ServerEventOut {
     server_id: Id,
     /// `online`, `offline` (with a `reason`: `disconnected`, `silent`, `key_revoked`, `missing`), `unwatched` (the
     /// service was stopped, so the server's state is not known), `reboot`, `agent_version`, `kernel`, `os`, `clock`,
-    /// `conflict` (two machines with one key), `container`, `dropped` (the number of the agent's events that were omitted
-    /// because there were too many), and what people and programs wrote: `deploy` and `note`, with `text`, `username`, and
-    /// if given `version` and `url`.
+    /// `policy` (the agent's policy permits other things: the capabilities that it `gained` and `lost`), `conflict` (two
+    /// machines with one key), `container`, `dropped` (the number of the agent's events that were omitted because there
+    /// were too many), and what people and programs wrote: `deploy` and `note`, with `text`, `username`, and if given
+    /// `version` and `url`.
     kind: String,
     at: TimeOut,
     detail: EventDetail,
@@ -66,7 +68,7 @@ impl From<ServerEvent> for ServerEventOut {
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = events_in_order -> Faults)]
+#[deserr(error = Faults)]
 pub struct ServerEventsQuery {
     /// Only events of this kind.
     #[deserr(default)]
@@ -85,9 +87,10 @@ pub struct ServerEventsQuery {
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
 
-fn events_in_order(query: ServerEventsQuery, _: ValuePointerRef<'_>) -> Result<ServerEventsQuery, Faults> {
-    in_order(query.start, query.end)?;
-    Ok(query)
+impl CrossCheck for ServerEventsQuery {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        in_order(fields.sound("start"), fields.sound("end"))
+    }
 }
 
 fn in_order(start: Option<MomentParam>, end: Option<MomentParam>) -> Result<(), Faults> {
@@ -105,11 +108,12 @@ fn in_order(start: Option<MomentParam>, end: Option<MomentParam>) -> Result<(), 
 /// clock changed. The service keeps events for `--retention-events` days, and at most the newest 10,000 of each server.
 #[api_v2_operation(tags(Servers), operation_id = "list_server_events")]
 pub async fn events(
-    ask: Checked<OnServer<See, IdPath>, ServerEventsQuery>,
+    ask: Checked<OnServer<See, IdPath>, CrossChecked<ServerEventsQuery>>,
 ) -> Result<Listed<ServerEventOut>, ApiError> {
-    let wanted = page(ask.query.limit, ask.query.offset);
+    let CrossChecked(query) = ask.query;
+    let wanted = page(query.limit, query.offset);
     let server_id = ask.subject.access.server_id();
-    let found = ask.state.store.list_events(server_id, filter(ask.query), wanted).await?;
+    let found = ask.state.store.list_events(server_id, filter(query), wanted).await?;
     Ok(Listed { items: found.items.into_iter().map(ServerEventOut::from).collect(), total: found.total })
 }
 
@@ -117,16 +121,16 @@ pub async fn events(
 ///
 /// The events of `GET /servers/{id}/events` for every server, newest first.
 #[api_v2_operation(tags(Servers), operation_id = "list_events")]
-pub async fn of_fleet(ask: Checked<SignedIn, ServerEventsQuery>) -> Result<Listed<ServerEventOut>, ApiError> {
-    let wanted = page(ask.query.limit, ask.query.offset);
+pub async fn of_fleet(
+    ask: Checked<SignedIn, CrossChecked<ServerEventsQuery>>,
+) -> Result<Listed<ServerEventOut>, ApiError> {
+    let CrossChecked(query) = ask.query;
+    let wanted = page(query.limit, query.offset);
     let caller = ask.subject.caller;
     // It searches the events of each server.
     let _permit = ask.state.limits.shares.reads.enter(ReadShare::Account(caller.user_id)).await?;
-    let found = ask
-        .state
-        .store
-        .list_fleet_events(&ask.state.accounts.access.visible(&caller), filter(ask.query), wanted)
-        .await?;
+    let found =
+        ask.state.store.list_fleet_events(&ask.state.accounts.access.visible(&caller), filter(query), wanted).await?;
     Ok(Listed { items: found.items.into_iter().map(ServerEventOut::from).collect(), total: found.total })
 }
 
@@ -139,7 +143,7 @@ fn filter(query: ServerEventsQuery) -> ServerEventFilter {
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = availability_in_order -> Faults)]
+#[deserr(error = Faults)]
 pub struct AvailabilityQuery {
     /// The start of the range. Defaults to 30 days before the end.
     #[deserr(default)]
@@ -149,9 +153,10 @@ pub struct AvailabilityQuery {
     end: Option<MomentParam>,
 }
 
-fn availability_in_order(query: AvailabilityQuery, _: ValuePointerRef<'_>) -> Result<AvailabilityQuery, Faults> {
-    in_order(query.start, query.end)?;
-    Ok(query)
+impl CrossCheck for AvailabilityQuery {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        in_order(fields.sound("start"), fields.sound("end"))
+    }
 }
 
 /// The availability of a server over a range.
@@ -250,11 +255,12 @@ impl AvailabilityOut {
 /// observe counts as neither.
 #[api_v2_operation(tags(Servers), operation_id = "read_server_availability")]
 pub async fn availability(
-    ask: Checked<OnServer<See, IdPath>, AvailabilityQuery>,
+    ask: Checked<OnServer<See, IdPath>, CrossChecked<AvailabilityQuery>>,
 ) -> Result<Json<AvailabilityOut>, ApiError> {
+    let CrossChecked(query) = ask.query;
     let now = ask.state.clock.now();
-    let end = ask.query.end.map_or(now, |MomentParam(end)| end.min(now));
-    let start = ask.query.start.map_or_else(|| end.plus_millis(-AVAILABILITY_RANGE_MS), |MomentParam(start)| start);
+    let end = query.end.map_or(now, |MomentParam(end)| end.min(now));
+    let start = query.start.map_or_else(|| end.plus_millis(-AVAILABILITY_RANGE_MS), |MomentParam(start)| start);
     let start = start.min(end);
     let report = ask.state.events.report(ask.subject.access.server_id(), start, end).await?;
     Ok(Json(AvailabilityOut::new(start, end, report)))

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::client_address::client_address;
 use super::error::{ApiError, ErrorCode};
+use super::extract::cross_check::CrossChecked;
 use super::extract::fault::Faults;
 use super::extract::param::{Flag, Whole};
 use super::extract::{bearer_token, check_recent, find_caller, parse_query};
@@ -113,7 +114,7 @@ async fn logs(
     state: web::Data<State>,
 ) -> Result<HttpResponse, actix_web::Error> {
     let visitor = visitor(&request, &state).await?;
-    let query: WatchQuery = parse_query(request.query_string()).map_err(in_query)?;
+    let CrossChecked(query) = parse_query::<CrossChecked<WatchQuery>>(request.query_string()).map_err(in_query)?;
     let source = query.source().map_err(in_query)?;
     let (pass, access) = visitor.admit(&request, &state, Action::Use(Right::Logs)).await?;
     let by = pass.caller.at(client_address(&request, &state)).to_string();
@@ -249,10 +250,10 @@ fn token(request: &HttpRequest) -> Option<String> {
     bearer_token(request).map(str::to_owned).or_else(|| subprotocol_token(request)).or_else(|| query_token(request))
 }
 
-/// The token after `bearer` in `Sec-WebSocket-Protocol: bearer, <token>`.
+/// The token after `bearer` in `Sec-WebSocket-Protocol: bearer, <token>`, on one line or several.
 fn subprotocol_token(request: &HttpRequest) -> Option<String> {
-    let protocols = request.headers().get(header::SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?;
-    let mut protocols = protocols.split(',').map(str::trim);
+    let lines = request.headers().get_all(header::SEC_WEBSOCKET_PROTOCOL).filter_map(|line| line.to_str().ok());
+    let mut protocols = lines.flat_map(|line| line.split(',')).map(str::trim);
     protocols.find(|protocol| *protocol == BEARER_PROTOCOL)?;
     protocols.next().map(str::to_owned)
 }

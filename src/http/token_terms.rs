@@ -5,6 +5,7 @@ use serde_json::json;
 use signalbox_protocol::Timestamp;
 
 use super::error::ApiError;
+use super::extract::cross_check::Fields;
 use super::extract::fault::{Faults, Part};
 use super::extract::field::{At, described, string, text_field};
 use super::reply::fault_of;
@@ -29,7 +30,8 @@ text_field!(
 pub struct Life {
     /// If its request does not say it.
     pub usual_ms: i64,
-    pub longest_ms: i64,
+    /// The last moment at which a token that is created now may end.
+    pub latest: fn(now: Timestamp) -> Timestamp,
     /// The longest, in words.
     pub longest: &'static str,
 }
@@ -43,7 +45,7 @@ impl Life {
         };
         if at <= now {
             refused("ensure this time is in the future")
-        } else if at > now.plus_millis(self.longest_ms) {
+        } else if at > (self.latest)(now) {
             refused(&format!("ensure this time is at most {} from now", self.longest))
         } else {
             Ok(at)
@@ -52,8 +54,9 @@ impl Life {
 }
 
 /// Checks that there are not too many networks.
-pub fn check_networks(networks: Option<&[Network]>, location: ValuePointerRef<'_>) -> Result<(), Faults> {
-    check_length("networks", networks.map(<[_]>::len), MAX_NETWORKS, location)
+pub fn check_networks(fields: &Fields<'_>) -> Result<(), Faults> {
+    let networks: Option<Vec<Network>> = fields.sound("networks");
+    check_length("networks", networks.map(|networks| networks.len()), MAX_NETWORKS, fields.location)
 }
 
 /// Checks the length of a list, which may be left out.

@@ -1,9 +1,11 @@
-//! Logs of servers: followed, with one stream from the agent for all watchers, and searched.
+//! Logs of servers: followed, with streams from the agent that watchers share, and searched.
 //!
 //! A watched log has a [`stream`]: a task that reads the agent's lines into a [`ring`] of the newest ones, each encoded
 //! once as the message that watchers get. A [`Watcher`] is a position in that ring. A slow watcher loses lines and learns
 //! how many, and delays nobody. The agent gets credit as the fastest watcher takes lines, so a log is read no faster than
-//! somebody reads it. The stream starts with the first watcher and ends with the last.
+//! somebody reads it. The stream starts with the first watcher and ends with the last. A watcher that asks for more of the
+//! existing lines than the ring holds, or for fewer than are still to come, gets another stream of the log, unless there are
+//! enough or the agent has no place for it.
 //!
 //! On the instance that owns the server, a watcher on another instance is a [`Relay`]: one more position in the ring. The
 //! other instance has its own ring for all its watchers.
@@ -20,7 +22,6 @@ use std::sync::Arc;
 
 use bytestring::ByteString;
 use dashmap::DashMap;
-use dashmap::mapref::entry::Entry;
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 
@@ -36,6 +37,10 @@ use stream::Stream;
 
 /// Bytes written to one socket before the others get their turn.
 const PIECE_BYTES: usize = 256 * 1024;
+
+/// Streams of one log. Further watchers share them, with the lines that they have, so that a few logs do not take all the 32
+/// streams that an agent may have: terminals need some.
+const MAX_STREAMS: usize = 3;
 
 /// A kind of log.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -95,11 +100,12 @@ pub struct Logs {
     feeds: Feeds,
     fleet: Fleet,
     company: Arc<dyn Company>,
-    watched: Arc<DashMap<Log, WatchedLog>>,
+    /// The streams of each log that is being watched, oldest first.
+    watched: Arc<DashMap<Log, Vec<WatchedStream>>>,
 }
 
-/// A log that is being watched.
-struct WatchedLog {
+/// A stream that somebody watches.
+struct WatchedStream {
     stream: Arc<Stream>,
     watchers: usize,
     task: AbortHandle,
@@ -112,32 +118,29 @@ impl Logs {
 
     /// Watches a log: its last `tail` lines, then each new one. `by` names the person in the log of the agent's own host.
     pub fn watch(&self, log: Log, tail: u32, by: String) -> Watcher {
-        let stream = match self.watched.entry(log.clone()) {
-            Entry::Occupied(mut entry) if !entry.get().stream.is_over() => {
-                let watched = entry.get_mut();
-                watched.watchers += 1;
-                watched.stream.clone()
-            }
-            Entry::Occupied(mut entry) => {
-                // The stream has ended, and its watchers are learning that; a new watcher gets a new one.
+        let mut streams = self.watched.entry(log.clone()).or_default();
+        let shared = shared_by(&streams, tail);
+        let stream = match shared.and_then(|place| streams.get_mut(place)) {
+            Some(watched) => watched.join(),
+            None => {
                 let watched = self.start(log.clone(), tail, by);
                 let stream = watched.stream.clone();
-                entry.insert(watched);
+                streams.push(watched);
                 stream
             }
-            Entry::Vacant(entry) => entry.insert(self.start(log.clone(), tail, by)).stream.clone(),
         };
+        drop(streams);
         let cursor = stream.cursor(tail);
-        Watcher { logs: self.clone(), log, stream, cursor }
+        Watcher { logs: self.clone(), log, tail, stream, cursor }
     }
 
-    /// Returns how many logs are being streamed.
+    /// Returns how many streams of logs there are.
     pub fn streams(&self) -> usize {
-        self.watched.len()
+        self.watched.iter().map(|streams| streams.value().len()).sum()
     }
 
-    fn start(&self, log: Log, tail: u32, by: String) -> WatchedLog {
-        let stream = Arc::new(Stream::new(log.source.name()));
+    fn start(&self, log: Log, tail: u32, by: String) -> WatchedStream {
+        let stream = Arc::new(Stream::new(log.source.name(), tail));
         let reader = stream::Reader {
             registry: self.registry.clone(),
             feeds: self.feeds.clone(),
@@ -148,28 +151,59 @@ impl Logs {
             by,
         };
         let task = tokio::spawn(reader.run(tail)).abort_handle();
-        WatchedLog { stream, watchers: 1, task }
+        WatchedStream { stream, watchers: 1, task }
+    }
+
+    /// Moves a watcher to another stream of its log, if there is one.
+    fn move_on(&self, log: &Log, stream: &Arc<Stream>) -> Option<Arc<Stream>> {
+        let mut streams = self.watched.get_mut(log)?;
+        let other = fittest(&streams).and_then(|place| streams.get_mut(place))?.join();
+        drop(streams);
+        self.leave(log, stream);
+        Some(other)
     }
 
     /// Takes in that a watcher has gone. The last one ends the stream.
     fn leave(&self, log: &Log, stream: &Arc<Stream>) {
-        let ended = self.watched.remove_if_mut(log, |_, watched| {
-            if !Arc::ptr_eq(&watched.stream, stream) {
-                return false;
+        self.watched.remove_if_mut(log, |_, streams| {
+            let place = streams.iter().position(|watched| Arc::ptr_eq(&watched.stream, stream));
+            if let Some(watched) = place.and_then(|place| streams.get_mut(place)) {
+                watched.watchers = watched.watchers.saturating_sub(1);
             }
-            watched.watchers = watched.watchers.saturating_sub(1);
-            watched.watchers == 0
+            for ended in streams.extract_if(.., |watched| watched.watchers == 0) {
+                ended.task.abort();
+            }
+            streams.is_empty()
         });
-        if let Some((_, watched)) = ended {
-            watched.task.abort();
-        }
     }
+}
+
+impl WatchedStream {
+    /// Takes in that there is one more watcher.
+    fn join(&mut self) -> Arc<Stream> {
+        self.watchers += 1;
+        self.stream.clone()
+    }
+}
+
+/// Returns the place of the stream that a further watcher shares. `None` if it gets a stream of its own.
+fn shared_by(streams: &[WatchedStream], tail: u32) -> Option<usize> {
+    let fitting = streams.iter().position(|watched| watched.stream.can_give(tail));
+    let live = streams.iter().filter(|watched| !watched.stream.is_over()).count();
+    if live < MAX_STREAMS { fitting } else { fitting.or_else(|| fittest(streams)) }
+}
+
+/// Returns the place of the stream that serves a watcher best where none can give all that it asks for; of equal ones the newest.
+fn fittest(streams: &[WatchedStream]) -> Option<usize> {
+    let live = streams.iter().enumerate().filter_map(|(place, watched)| Some((watched.stream.supply()?, place)));
+    live.max().map(|(_, place)| place)
 }
 
 /// A watcher's position in a log. It stops watching when dropped.
 pub struct Watcher {
     logs: Logs,
     log: Log,
+    tail: u32,
     stream: Arc<Stream>,
     cursor: Cursor,
 }
@@ -186,7 +220,8 @@ pub enum Rest {
 }
 
 impl Watcher {
-    /// Returns the topic that wakes the watcher when there is something to take.
+    /// Returns the topic that wakes the watcher when there is something to take. It may be another one after each
+    /// [`take`](Self::take).
     pub fn topic(&self) -> Topic {
         Topic::Log(self.stream.id)
     }
@@ -197,7 +232,17 @@ impl Watcher {
     }
 
     fn take_at_most(&mut self, bytes: usize) -> (Vec<ByteString>, Rest) {
-        self.stream.take(&mut self.cursor, bytes)
+        let taken = self.stream.take(&mut self.cursor, bytes);
+        if taken.1 == Rest::Over
+            && self.stream.is_busy()
+            && let Some(other) = self.logs.move_on(&self.log, &self.stream)
+        {
+            // What was taken is the agent's refusal, which does not concern the watcher any more.
+            self.cursor = other.cursor(self.tail);
+            self.stream = other;
+            return (Vec::new(), Rest::More);
+        }
+        taken
     }
 }
 

@@ -8,7 +8,6 @@ use bytestring::ByteString;
 use serde_json::Value;
 use signalbox_protocol::agent::{AgentMessage, LogLine, LogLines, LogsStart, RequestError};
 use signalbox_protocol::frontend::FeedMessage;
-use tokio::sync::watch;
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -26,7 +25,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A watcher of a log for another instance.
 pub struct Relay {
     watcher: Watcher,
-    news: watch::Receiver<()>,
     fleet: Fleet,
     lines: Lines,
     /// Bytes of lines that may be sent; negative if the last lines exceeded what was left.
@@ -49,10 +47,9 @@ impl Logs {
         let unknown = || CallError::Agent(RequestError::new("agent_error", "no such kind of log"));
         let source = LogSource::of(&source, container_id, path).ok_or_else(unknown)?;
         let watcher = self.watch(Log { server_id, source }, tail.unwrap_or_default(), by.unwrap_or_default());
-        let news = watcher.stream.news();
         let lines = Lines { stream_id, ready: VecDeque::new(), end: None };
         let credit = credit.map_or(i64::MAX, bytes);
-        Ok(Relay { watcher, news, fleet: self.fleet.clone(), lines, credit })
+        Ok(Relay { watcher, fleet: self.fleet.clone(), lines, credit })
     }
 }
 
@@ -65,8 +62,8 @@ impl Relay {
     /// Returns the next lines; `None` when there will be no more. The future may be dropped at any time without loss.
     pub async fn next(&mut self) -> Option<AgentMessage> {
         loop {
-            // Lines that arrive from here on wake it again.
-            self.news.mark_unchanged();
+            // Lines that arrive from here on wake it again. The watcher may have moved to another stream.
+            let mut news = self.watcher.stream.news();
             if self.lines.ready.is_empty() {
                 if self.lines.end.is_some() {
                     return None;
@@ -86,9 +83,7 @@ impl Relay {
             if self.lines.ready.is_empty() && self.lines.end.is_some() {
                 continue;
             }
-            if timeout(LOOK_EVERY, self.news.changed()).await.is_err()
-                && !self.fleet.is_here(self.watcher.log.server_id)
-            {
+            if timeout(LOOK_EVERY, news.changed()).await.is_err() && !self.fleet.is_here(self.watcher.log.server_id) {
                 // The watcher then asks the instance that has the agent now.
                 self.lines.end = Some(CallError::Disconnected);
             }
@@ -127,7 +122,7 @@ impl Lines {
                     self.end = Some(CallError::Disconnected);
                     return;
                 }
-                Ok(FeedMessage::Error { code, detail }) => {
+                Ok(FeedMessage::Error { code, detail, .. }) => {
                     self.end = Some(CallError::Agent(RequestError::new(&code, &detail)));
                     return;
                 }
@@ -172,7 +167,7 @@ mod tests {
     }
 
     fn error(code: &str) -> ByteString {
-        text(&FeedMessage::Error { code: code.to_owned(), detail: "why".to_owned() })
+        text(&FeedMessage::Error { code: code.to_owned(), detail: "why".to_owned(), reason: None })
     }
 
     fn told(lines: &Lines) -> Vec<(u64, Vec<&str>)> {

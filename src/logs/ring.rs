@@ -79,6 +79,17 @@ impl Ring {
         self.add(Entry { text, number: self.next_number, cost: None })
     }
 
+    /// Returns the number of the next line.
+    pub fn next_number(&self) -> u64 {
+        self.next_number
+    }
+
+    /// Returns how many of the lines from the number `from` on it has.
+    pub fn lines_from(&self, from: u64) -> u64 {
+        let lines = self.entries.iter().rev().filter(|entry| entry.cost.is_some());
+        lines.take_while(|line| line.number >= from).count() as u64
+    }
+
     /// Returns a position before the last `tail` lines. Earlier notices are skipped, except the last entry if its notice still
     /// holds.
     pub fn cursor(&self, tail: u32, last_notice: LastNotice) -> Cursor {
@@ -195,6 +206,17 @@ mod tests {
         assert!(read(&mut ring, &mut cursor).is_empty());
         ring.push("3".into(), COST);
         assert_eq!(read(&mut ring, &mut cursor), ["3"]);
+    }
+
+    #[test]
+    fn it_counts_the_lines_that_it_has_from_a_number_on() {
+        let mut ring = ring_of(3, 3 * (ENTRY_BYTES + 1));
+        assert_eq!([0, 1, 3].map(|from| ring.lines_from(from)), [3, 2, 0]);
+
+        ring.push("3".into(), COST);
+        assert_eq!(ring.lines_from(0), 3, "the first one has left");
+        ring.notice("away".into());
+        assert_eq!(ring.lines_from(4), 0, "a notice is not a line");
     }
 
     #[test]

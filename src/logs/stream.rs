@@ -64,6 +64,15 @@ pub struct Stream {
 struct Shared {
     ring: Ring,
     phase: Phase,
+    opening: Opening,
+}
+
+/// What the agent was last asked for. It does not say where the existing lines end and the new ones begin.
+struct Opening {
+    /// How many of the existing lines come first.
+    tail: u32,
+    /// The number of the first of them.
+    first: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,22 +82,72 @@ enum Phase {
     Away,
     /// Nothing more will come.
     Over,
+    /// Nothing came and nothing will: the agent has too many open streams.
+    Busy,
+}
+
+impl Phase {
+    fn is_over(self) -> bool {
+        matches!(self, Self::Over | Self::Busy)
+    }
+}
+
+impl Shared {
+    /// Returns how many lines have arrived since the agent was last asked.
+    fn arrived(&self) -> u64 {
+        self.ring.next_number().saturating_sub(self.opening.first)
+    }
+
+    /// Returns how many of those it still holds.
+    fn held(&self) -> u64 {
+        self.ring.lines_from(self.opening.first)
+    }
+
+    /// Returns whether all existing lines have arrived. Until as many as were asked for have, the next ones may be existing ones.
+    fn is_complete(&self) -> bool {
+        self.arrived() >= u64::from(self.opening.tail)
+    }
 }
 
 impl Stream {
-    pub fn new(source: &'static str) -> Self {
-        let shared = Shared { ring: Ring::new(RING_BYTES), phase: Phase::Live };
+    pub fn new(source: &'static str, tail: u32) -> Self {
+        let opening = Opening { tail, first: 0 };
+        let shared = Shared { ring: Ring::new(RING_BYTES), phase: Phase::Live, opening };
         let (due, is_due, news) = (AtomicU64::new(0), Notify::new(), watch::Sender::new(()));
         Self { id: Uuid::now_v7(), source, shared: Mutex::new(shared), due, is_due, news }
     }
 
     pub fn is_over(&self) -> bool {
-        self.shared.lock().phase == Phase::Over
+        self.shared.lock().phase.is_over()
+    }
+
+    /// Returns whether it is over without a line, because the agent has too many open streams.
+    pub fn is_busy(&self) -> bool {
+        self.shared.lock().phase == Phase::Busy
     }
 
     /// Changes when there is something to take.
     pub fn news(&self) -> watch::Receiver<()> {
         self.news.subscribe()
+    }
+
+    /// Returns whether a new watcher would get the last `tail` lines of the log, and no more, before the new ones.
+    pub fn can_give(&self, tail: u32) -> bool {
+        let shared = self.shared.lock();
+        if shared.phase.is_over() {
+            return false;
+        }
+        if shared.is_complete() {
+            return shared.held() >= u64::from(tail);
+        }
+        tail == shared.opening.tail && shared.held() == shared.arrived()
+    }
+
+    /// Returns how well it serves a watcher where no stream can give all that it asks for, the greater the better: whether all
+    /// existing lines have arrived, so that it gives no more than that, then how many it holds. `None` if it is over.
+    pub fn supply(&self) -> Option<(bool, u64)> {
+        let shared = self.shared.lock();
+        (!shared.phase.is_over()).then(|| (shared.is_complete(), shared.held()))
     }
 
     /// Returns the position of a new watcher.
@@ -104,7 +163,7 @@ impl Stream {
         let taken = shared.ring.read(cursor, most_bytes);
         let rest = match (taken.has_more, shared.phase) {
             (true, _) => Rest::More,
-            (false, Phase::Over) => Rest::Over,
+            (false, Phase::Over | Phase::Busy) => Rest::Over,
             (false, Phase::Live | Phase::Away) => Rest::Later,
         };
         drop(shared);
@@ -136,13 +195,24 @@ impl Stream {
     }
 
     fn tell(&self, code: &str, detail: &str, phase: Phase) {
-        let notice = text(&FeedMessage::Error { code: code.to_owned(), detail: detail.to_owned() });
+        let notice = text(&FeedMessage::Error { code: code.to_owned(), detail: detail.to_owned(), reason: None });
         let mut shared = self.shared.lock();
         // Watchers get one notice of an outage, however many attempts fail.
         let unread = if shared.phase == phase { 0 } else { shared.ring.notice(notice) };
         shared.phase = phase;
         drop(shared);
         self.give_back(unread);
+    }
+
+    fn opens(&self, tail: u32) {
+        let mut shared = self.shared.lock();
+        shared.opening = Opening { tail, first: shared.ring.next_number() };
+    }
+
+    /// Returns the phase after an end with this code.
+    fn phase_after(&self, code: &str) -> Phase {
+        let is_empty = self.shared.lock().ring.next_number() == 0;
+        if is_empty && matches!(code, "busy" | "agent_busy") { Phase::Busy } else { Phase::Over }
     }
 
     fn settled(&self) {
@@ -214,7 +284,7 @@ impl Reader {
                     self.tell(AGENT_OFFLINE, detail, Phase::Away);
                     self.until_back().await;
                 }
-                Ending::Over(code, detail) => return self.tell(&code, &detail, Phase::Over),
+                Ending::Over(code, detail) => return self.tell(&code, &detail, self.stream.phase_after(&code)),
             }
         }
     }
@@ -222,6 +292,7 @@ impl Reader {
     fn open(&self, tail: u32) -> Result<AgentStream, CallError> {
         // Credit due to the stream that has ended does not count for the next.
         self.stream.due.store(0, Ordering::Relaxed);
+        self.stream.opens(tail);
         let source = &self.log.source;
         let start = LogsStart {
             stream_id: Uuid::now_v7(),
@@ -297,5 +368,60 @@ fn ending(outcome: Result<Value, CallError>) -> Ending {
         Err(CallError::Busy) => over("busy", "this agent has too many open streams, try again soon"),
         Err(CallError::Timeout) => over("agent_timeout", "the agent did not answer in time"),
         Ok(_) => over("log_ended", "the log has ended"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::{WatchedStream, shared_by};
+
+    /// A stream that was asked for `tail` lines, of which these many have arrived.
+    fn asked_for(tail: u32, arrived: usize) -> WatchedStream {
+        let stream = Arc::new(Stream::new("system", tail));
+        let line = LogLine { timestamp: None, stream: None, message: "line".to_owned() };
+        stream.push(LogLines { stream_id: stream.id, lines: vec![line; arrived], dropped: 0 });
+        WatchedStream { stream, watchers: 1, task: tokio::spawn(async {}).abort_handle() }
+    }
+
+    fn end(watched: &WatchedStream, code: &str) {
+        watched.stream.tell(code, "why", watched.stream.phase_after(code));
+    }
+
+    #[actix_web::test]
+    async fn at_the_limit_a_watcher_shares_the_stream_that_holds_the_most_and_gives_no_more_than_it_asks_for() {
+        let streams = [asked_for(1, 1), asked_for(3, 3), asked_for(2, 2), asked_for(9, 4)];
+
+        assert_eq!(shared_by(&streams, 5), Some(1));
+        assert_eq!(shared_by(&streams, 9), Some(3), "it can give exactly this");
+        assert_eq!(shared_by(&streams[..2], 5), None, "there may be another stream");
+    }
+
+    #[actix_web::test]
+    async fn while_all_streams_have_lines_to_come_a_watcher_shares_the_one_that_holds_the_most() {
+        let streams = [asked_for(7, 1), asked_for(8, 3), asked_for(9, 2)];
+
+        assert_eq!(shared_by(&streams, 5), Some(1));
+    }
+
+    #[actix_web::test]
+    async fn streams_that_are_over_count_for_nothing() {
+        let streams = [asked_for(1, 1), asked_for(2, 2), asked_for(3, 0), asked_for(4, 4)];
+        end(&streams[2], "agent_busy");
+        end(&streams[3], "log_ended");
+
+        assert_eq!(shared_by(&streams, 5), None);
+        assert_eq!(shared_by(&streams, 4), None);
+    }
+
+    #[actix_web::test]
+    async fn only_a_stream_that_brought_nothing_ends_as_busy() {
+        let streams = [asked_for(2, 0), asked_for(2, 0), asked_for(2, 1), asked_for(2, 0)];
+        for (watched, code) in streams.iter().zip(["busy", "agent_busy", "agent_busy", "agent_refused"]) {
+            end(watched, code);
+        }
+
+        assert_eq!(streams.each_ref().map(|watched| watched.stream.is_busy()), [true, true, false, false]);
+        assert!(streams.iter().all(|watched| watched.stream.is_over()));
     }
 }

@@ -5,7 +5,7 @@
 //! the next sample of its server is overdue; after that it is a gap.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use signalbox_history::rollup::{bucket_start, gap_ms, spacing_ms};
 use uuid::Uuid;
@@ -304,6 +304,16 @@ impl Combiner {
         Ok(())
     }
 
+    /// Whether there is a line of a requested name.
+    pub fn has(&self, name: &str) -> bool {
+        self.cells.keys().any(|key| key.name == name)
+    }
+
+    /// Removes the lines of all other names.
+    pub fn keep(&mut self, names: &HashSet<&str>) {
+        self.cells.retain(|key, _| names.contains(key.name.as_str()));
+    }
+
     /// Returns the `top` lines of each name, by rank.
     pub fn finish(self, rank: Rank, top: usize) -> Lines {
         let Self { function, cells, .. } = self;
@@ -325,7 +335,7 @@ impl Combiner {
 }
 
 /// Whether a requested name stands for a series.
-fn stands_for(name: &str, column: &str) -> bool {
+pub fn stands_for(name: &str, column: &str) -> bool {
     let base_of_all = name.strip_suffix(ANY_TARGET).filter(|base| base.ends_with(':'));
     base_of_all.map_or(name == column, |base| column.starts_with(base))
 }

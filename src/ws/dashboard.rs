@@ -314,7 +314,7 @@ impl<F: Feature> Dashboard<F> {
     fn text(&mut self, text: &str, ctx: &mut Context<F>) {
         match serde_json::from_str::<SubscriberMessage>(text) {
             Ok(SubscriberMessage::Auth { token, data }) => {
-                return self.renew(token.or_else(|| data.map(|data| data.token)), ctx);
+                return self.renew(token.or_else(|| data.and_then(|data| data.token)), ctx);
             }
             Ok(SubscriberMessage::Ping) => return self.send(&FeedMessage::Pong, ctx),
             Err(_) => {}

@@ -38,9 +38,13 @@ impl Feature for LiveLog {
 
     /// Sends what the socket has not sent yet, a bounded piece at a time.
     fn woken(subscription: &mut LogSubscription, ctx: &mut Context<Self>) {
+        let topic = subscription.feature.watcher.topic();
         let (messages, rest) = subscription.feature.watcher.take();
         for message in messages {
             ctx.text(message);
+        }
+        if subscription.feature.watcher.topic() != topic {
+            subscription.subscribe(ctx);
         }
         match rest {
             Rest::Later => {}

@@ -330,7 +330,11 @@ fn show(terminal: &mut Terminal, message: AgentMessage, ctx: &mut Context<LiveTe
 fn over(terminal: &mut Terminal, outcome: Result<Value, CallError>, ctx: &mut Context<LiveTerminal>) {
     let last = match &outcome {
         Ok(result) => FeedMessage::Exit { exit_code: result.get("exit_code").and_then(Value::as_i64) },
-        Err(error) => FeedMessage::Error { code: error.code().to_owned(), detail: error.to_string() },
+        Err(error) => FeedMessage::Error {
+            code: error.code().to_owned(),
+            detail: error.to_string(),
+            reason: error.reason().map(str::to_owned),
+        },
     };
     if let Err(error) = &outcome {
         let outcome = Outcome::Failed(error.code().to_owned().into());

@@ -8,6 +8,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::audit_log::record_in;
+use super::failure::no_server;
 use super::{ApiKey, Page, PageRequest, Quota, Store, StoreError, Visibility};
 use crate::audit::{Actor, Entry, action};
 
@@ -54,7 +55,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::QuotaExceeded`] when the account has too many.
+    /// [`StoreError::QuotaExceeded`] when the account has too many, and [`StoreError::NoServer`] when the server was deleted.
     pub async fn create_api_key(&self, new: NewApiKey, actor: Actor) -> Result<ApiKey, StoreError> {
         let key = ApiKey {
             id: Uuid::now_v7(),
@@ -70,7 +71,7 @@ impl Store {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
             self.expect_room(&transaction, new.owner_id, Quota::ApiKeys).await?;
-            api_key::Entity::insert(row.clone()).exec_without_returning(&transaction).await?;
+            api_key::Entity::insert(row.clone()).exec_without_returning(&transaction).await.map_err(no_server)?;
             record_in(&transaction, entry(action::API_KEY_CREATE, new.owner_id, actor.clone(), &key)).await?;
             transaction.commit().await?;
             Ok(key.clone())

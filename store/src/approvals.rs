@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::advisory_lock::lock_owner;
 use super::audit_log::record_in;
 use super::commands::ROWS_AT_ONCE;
+use super::failure::no_server;
 use super::{Approval, ApprovalSignature, Page, PageRequest, Store, StoreError, Visibility};
 use crate::audit::Entry;
 
@@ -74,7 +75,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::TooManyApprovals`] when [`MAX_WAITING`] commands of the account wait.
+    /// [`StoreError::TooManyApprovals`] when [`MAX_WAITING`] commands of the account wait, and [`StoreError::NoServer`] when one of
+    /// the servers was deleted.
     pub async fn create_approval(&self, new: &NewApproval, entry: Entry) -> Result<(), StoreError> {
         let NewApproval { approval, servers, signatures } = new;
         let server_rows: Vec<_> = servers
@@ -94,7 +96,10 @@ impl Store {
             approval::Entity::insert(row).exec_without_returning(&transaction).await?;
             for some in server_rows.chunks(ROWS_AT_ONCE) {
                 let rows = some.iter().cloned().map(active);
-                approval_server::Entity::insert_many(rows).exec_without_returning(&transaction).await?;
+                approval_server::Entity::insert_many(rows)
+                    .exec_without_returning(&transaction)
+                    .await
+                    .map_err(no_server)?;
             }
             for signature in signatures {
                 let row = active(signature.clone());

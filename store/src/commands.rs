@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::audit_log::record_in;
 use super::command_storage::row_bytes;
+use super::failure::no_server;
 use super::once::{Once, is_first};
 use super::refused_approvals::settle;
 use super::{Command, CommandBatch, Page, PageRequest, Quota, Store, StoreError};
@@ -125,6 +126,10 @@ const MAY_END: [&str; 3] = ["queued", "running", "lost"];
 impl Store {
     /// Makes these changes and writes their audit entries, all or none. Returns for each whether it changed anything; the audit
     /// log omits changes without effect.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoServer`] when the server of a new command was deleted.
     pub async fn write_commands(&self, changes: &[CommandChange]) -> Result<Vec<bool>, StoreError> {
         self.retried(|| async {
             let transaction = self.write.begin().await?;
@@ -300,7 +305,7 @@ async fn insert(
 ) -> Result<(), StoreError> {
     for some in commands.chunks(ROWS_AT_ONCE) {
         let rows = some.iter().map(|command| command.borrow().clone().into_active_model().reset_all());
-        command::Entity::insert_many(rows).exec_without_returning(connection).await?;
+        command::Entity::insert_many(rows).exec_without_returning(connection).await.map_err(no_server)?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use super::audit_log::record_in;
 use super::external_logins::{ProviderLogin, insert_login};
 use super::failure::taken;
 use super::provider_teams::{self, TeamsChange};
-use super::{ExternalIdentity, NewUser, Store, StoreError, User, logins};
+use super::{ExternalIdentity, NewUser, Page, PageRequest, Store, StoreError, User, logins};
 use crate::audit::{Actor, Entry, action};
 
 /// Numbers that are tried after a user name that somebody has. With so many of one name, a random ending follows.
@@ -83,10 +83,22 @@ impl Store {
         Ok(by_subject(issuer, subject).one(&self.read).await?)
     }
 
-    /// Lists a user's identities, the oldest first.
-    pub async fn list_identities(&self, user_id: Uuid) -> Result<Vec<ExternalIdentity>, StoreError> {
+    /// Lists a user's identities, newest first.
+    pub async fn list_identities(
+        &self,
+        user_id: Uuid,
+        page: PageRequest,
+    ) -> Result<Page<ExternalIdentity>, StoreError> {
         let query = external_identity::Entity::find().filter(external_identity::Column::UserId.eq(user_id));
-        Ok(query.order_by_asc(external_identity::Column::CreatedAt).all(&self.read).await?)
+        let total = query.clone().count(&self.read).await?;
+        let items = query
+            .order_by_desc(external_identity::Column::CreatedAt)
+            .order_by_desc(external_identity::Column::Id)
+            .limit(page.limit)
+            .offset(page.offset)
+            .all(&self.read)
+            .await?;
+        Ok(Page { items, total })
     }
 
     /// Creates an account without a password for a person, and signs it in. The user name is that of `new`, with a number

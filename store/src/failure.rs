@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sea_orm::sqlx;
 use sea_orm::{ConnAcquireErr, DbErr, RuntimeErr, SqlErr};
+use uuid::Uuid;
 
 use super::{Store, StoreError};
 
@@ -102,6 +103,7 @@ impl StoreError {
             | Self::EnabledAgain
             | Self::NoRecipient
             | Self::NoAccount
+            | Self::NoServer
             | Self::QuotaExceeded { .. }
             | Self::NotSqlite => false,
         }
@@ -232,6 +234,21 @@ pub(super) fn taken(error: DbErr) -> StoreError {
         Some(SqlErr::UniqueConstraintViolation(message)) if message.contains("email_key") => StoreError::EmailTaken,
         _ => StoreError::Database(error),
     }
+}
+
+/// Names the deleted server behind a violated foreign key of a row that is for one; any other error stays what it is. The row's
+/// account, team or approval is locked during that time, or new. The owner of a grant that somebody else gives is not, but once they are
+/// deleted, the server is not theirs either.
+pub(super) fn no_server(error: DbErr) -> StoreError {
+    match error.sql_err() {
+        Some(SqlErr::ForeignKeyConstraintViolation(_)) => StoreError::NoServer,
+        _ => StoreError::Database(error),
+    }
+}
+
+/// As [`no_server`], for a row that may be for a tag or for all servers: then a violated foreign key concerns something else.
+pub(super) fn no_server_of(server_id: Option<Uuid>) -> fn(DbErr) -> StoreError {
+    if server_id.is_some() { no_server } else { StoreError::Database }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use signalbox_protocol::alert::Owner as AlertOwner;
 use uuid::Uuid;
 
 use super::audit_log::record_in;
+use super::failure::no_server_of;
 use super::roles::{Rights, Role};
 use super::{Page, PageRequest, Quota, Store, StoreError};
 use crate::audit::{Actor, Entry, action};
@@ -151,8 +152,10 @@ impl Grant {
     }
 
     pub(super) async fn insert(&self, transaction: &impl ConnectionTrait) -> Result<(), StoreError> {
-        let row = self.row().into_active_model().reset_all();
-        grant::Entity::insert(row).exec_without_returning(transaction).await?;
+        let row = self.row();
+        let no_server = no_server_of(row.server_id);
+        let row = row.into_active_model().reset_all();
+        grant::Entity::insert(row).exec_without_returning(transaction).await.map_err(no_server)?;
         Ok(())
     }
 
@@ -176,7 +179,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::QuotaExceeded`] when the giver has given too many.
+    /// [`StoreError::QuotaExceeded`] when the giver has given too many, and [`StoreError::NoServer`] when the server was deleted.
     pub async fn create_grant(&self, new: NewGrant, actor: Actor) -> Result<Option<Grant>, StoreError> {
         let grant = Grant {
             id: Uuid::now_v7(),

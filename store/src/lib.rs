@@ -274,6 +274,9 @@ pub enum StoreError {
     /// The account of the caller was deleted a moment ago.
     #[error("the account does not exist any more")]
     NoAccount,
+    /// The server that something is for was deleted a moment ago.
+    #[error("the server does not exist any more")]
+    NoServer,
     /// The account may not have more of something.
     #[error("the account's quota of {} is reached: {limit}", quota.name())]
     QuotaExceeded {

@@ -9,6 +9,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::audit_log::{differences, record_in};
+use super::failure::no_server_of;
 use super::thresholds::entry;
 use super::{Page, PageRequest, Quota, Reach, Silence, Store, StoreError, Visibility};
 use crate::audit::{Actor, action};
@@ -47,7 +48,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::QuotaExceeded`] when the account has too many.
+    /// [`StoreError::QuotaExceeded`] when the account has too many, and [`StoreError::NoServer`] when the server was deleted.
     pub async fn create_silence(
         &self,
         owner_id: Uuid,
@@ -63,7 +64,8 @@ impl Store {
             let transaction = self.write.begin().await?;
             self.expect_room(&transaction, owner_id, Quota::Silences).await?;
             let new = silence.clone().into_active_model().reset_all();
-            silence::Entity::insert(new).exec_without_returning(&transaction).await?;
+            let no_server = no_server_of(silence.server_id);
+            silence::Entity::insert(new).exec_without_returning(&transaction).await.map_err(no_server)?;
             record_in(&transaction, entry.clone().target(silence.id).detail(detail.clone())).await?;
             transaction.commit().await?;
             Ok(silence.clone())
@@ -103,6 +105,10 @@ impl Store {
     }
 
     /// Replaces the terms of a silence that was read. None where another request was faster.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoServer`] when the server was deleted.
     pub async fn change_silence(
         &self,
         found: &Silence,
@@ -124,7 +130,8 @@ impl Store {
             if current.as_ref() != Some(found) {
                 return Ok(None);
             }
-            silence.clone().into_active_model().reset_all().update(&transaction).await?;
+            let no_server = no_server_of(silence.server_id);
+            silence.clone().into_active_model().reset_all().update(&transaction).await.map_err(no_server)?;
             look_again(&transaction, found.owner_id, now).await?;
             record_in(&transaction, entry.clone().target(found.id).detail(detail.clone())).await?;
             transaction.commit().await?;

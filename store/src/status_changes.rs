@@ -19,6 +19,11 @@ const BRIEF_MS: i64 = 2_000;
 /// A clock that is off by less counts as right, where the description does not decide.
 const CLOCK_RIGHT_MS: u64 = 5_000;
 
+/// How many capabilities an event lists, and the longest name of one: more than any agent has, and so little that an agent that
+/// makes them up fills no table.
+const MAX_LISTED: usize = 16;
+const MAX_NAME_BYTES: usize = 32;
+
 /// The field of an agent's description that says whether its clock is wrong. The offset alone does not decide, so that a clock
 /// that hovers around a bound is one event.
 pub const CLOCK_IS_WRONG: &str = "clock_is_wrong";
@@ -199,6 +204,10 @@ fn changes(was: &str, is: &str) -> Vec<(&'static str, Value)> {
             changes.push((kind, json!({ "from": from, "to": to })));
         }
     }
+    // Two machines with one key may have different policies, of which neither has changed.
+    if !is_taken_over {
+        changes.extend(policy(&was, &is).map(|change| ("policy", change)));
+    }
     changes.extend(clock(&was, &is).map(|change| ("clock", change)));
     changes
 }
@@ -206,6 +215,19 @@ fn changes(was: &str, is: &str) -> Vec<(&'static str, Value)> {
 /// Whether a boot id is the machine's and now also names the container's start, because the agent is a newer one.
 fn is_more_precise(from: &str, to: &str) -> bool {
     !from.contains('.') && to.strip_prefix(from).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// The event of an agent whose policy now permits more, or less.
+fn policy(was: &Value, is: &Value) -> Option<Value> {
+    // A description without the field does not say what was permitted.
+    let capabilities = |agent: &Value| agent.get("capabilities").and_then(Value::as_array).cloned();
+    let (was, is) = (capabilities(was)?, capabilities(is)?);
+    let is_listed = |name: &Value| name.as_str().is_some_and(|name| name.len() <= MAX_NAME_BYTES);
+    let only_in = |one: &[Value], other: &[Value]| -> Vec<Value> {
+        one.iter().filter(|name| is_listed(name) && !other.contains(name)).take(MAX_LISTED).cloned().collect()
+    };
+    let (gained, lost) = (only_in(&is, &was), only_in(&was, &is));
+    (!gained.is_empty() || !lost.is_empty()).then(|| json!({ "gained": gained, "lost": lost }))
 }
 
 /// The event of a clock that went wrong or became right.
@@ -276,6 +298,46 @@ mod tests {
     fn an_unknown_boot_says_nothing() {
         assert!(changes(&agent(json!({ "boot_id": "" })), &agent(json!({}))).is_empty());
         assert!(changes("", &agent(json!({}))).is_empty());
+    }
+
+    #[test]
+    fn a_policy_that_permits_other_things_is_an_event_with_what_it_gained_and_lost() {
+        let with = |capabilities: Value| agent(json!({ "capabilities": capabilities }));
+        let (was, is) = (with(json!(["metrics", "logs"])), with(json!(["commands", "metrics"])));
+
+        assert_eq!(changes(&was, &is), [("policy", json!({ "gained": ["commands"], "lost": ["logs"] }))]);
+        assert!(changes(&was, &with(json!(["logs", "metrics"]))).is_empty(), "only the order differs");
+        assert!(changes(&agent(json!({})), &was).is_empty(), "nobody knows what was permitted before");
+    }
+
+    #[test]
+    fn two_machines_with_one_key_and_different_policies_are_no_change_of_a_policy() {
+        let taken_over = |last_at: &str, capabilities: Value| {
+            let conflict = json!({ "since": "1", "last_at": last_at, "hostname": "web-1", "address": "192.0.2.1" });
+            agent(json!({ "capabilities": capabilities, "conflict": conflict }))
+        };
+        let many = json!(["commands", "metrics"]);
+        let was = taken_over("1", json!(["metrics"]));
+
+        assert!(changes(&was, &taken_over("2", many.clone())).is_empty());
+        let told = changes(&was, &taken_over("1", many));
+        assert_eq!(
+            told,
+            [("policy", json!({ "gained": ["commands"], "lost": [] }))],
+            "the same machine connects again"
+        );
+    }
+
+    #[test]
+    fn an_agent_that_makes_capabilities_up_fills_no_event() {
+        let with = |names: Vec<String>| agent(json!({ "capabilities": names }));
+        let many = (0..64).map(|number| format!("made-up-{number}")).chain(["x".repeat(256)]).collect();
+
+        let told = changes(&with(Vec::new()), &with(many));
+
+        assert_eq!(told.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["policy"]);
+        assert_eq!(told[0].1["gained"].as_array().map(Vec::len), Some(MAX_LISTED));
+        assert!(changes(&with(Vec::new()), &with(vec!["x".repeat(256)])).is_empty());
     }
 
     #[test]

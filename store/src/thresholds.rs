@@ -8,6 +8,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::audit_log::{differences, record_in};
+use super::failure::no_server_of;
 use super::{Page, PageRequest, Quota, Store, StoreError, Threshold, Visibility};
 use crate::audit::{Actor, Entry, action};
 
@@ -64,7 +65,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::QuotaExceeded`] when the account has too many, or would have too many evaluations.
+    /// [`StoreError::QuotaExceeded`] when the account has too many, or would have too many evaluations, and
+    /// [`StoreError::NoServer`] when the server was deleted.
     pub async fn create_threshold(
         &self,
         owner_id: Uuid,
@@ -80,7 +82,8 @@ impl Store {
             self.expect_room(&transaction, owner_id, Quota::Thresholds).await?;
             let before = self.evaluations_before(&transaction, owner_id).await?;
             let new = threshold.clone().into_active_model().reset_all();
-            alert_threshold::Entity::insert(new).exec_without_returning(&transaction).await?;
+            let no_server = no_server_of(threshold.server_id);
+            alert_threshold::Entity::insert(new).exec_without_returning(&transaction).await.map_err(no_server)?;
             self.expect_few_evaluations(&transaction, before).await?;
             record_in(&transaction, entry.clone().target(threshold.id).detail(detail.clone())).await?;
             transaction.commit().await?;
@@ -114,6 +117,10 @@ impl Store {
     }
 
     /// Replaces the terms of a threshold that was read. None where another request was faster.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::create_threshold`].
     pub async fn change_threshold(
         &self,
         found: &Threshold,
@@ -137,7 +144,8 @@ impl Store {
             if current.as_ref() != Some(found) {
                 return Ok(None);
             }
-            threshold.clone().into_active_model().reset_all().update(&transaction).await?;
+            let no_server = no_server_of(threshold.server_id);
+            threshold.clone().into_active_model().reset_all().update(&transaction).await.map_err(no_server)?;
             self.expect_few_evaluations(&transaction, before).await?;
             record_in(&transaction, entry.clone().target(found.id).detail(detail.clone())).await?;
             transaction.commit().await?;

@@ -6,6 +6,7 @@
 //! of one tag costs as much as their owner's: an index of names is read until the page is full, and an index of tags counts the
 //! list. Several are joined by UNION ALL, and a page is taken from the first rows of each.
 
+mod common;
 mod fair;
 mod limit;
 

@@ -145,6 +145,9 @@ async fn a_value_beyond_its_limits_is_the_one_fault() {
     for email in ["plain", "@example.com", "alice@", "al ice@example.com", "a@@example.com", "a..b@example.com"] {
         cases.push(("email", with("email", email), "value_error.email"));
     }
+    for email in ["a@exa!mple.com", "a@exa_mple.com", "a@[x]"] {
+        cases.push(("email", with("email", email), "value_error.email"));
+    }
 
     for (field, body, kind) in cases {
         service.client.post("/auth/register").json(body).expect_faults(422, &[("body", field, kind)]).await;
@@ -169,6 +172,17 @@ async fn all_faults_come_in_one_answer() {
         ("body", "full_name", "value_error.*"),
     ];
     service.client.post("/auth/register").json(body).expect_faults(422, &faults).await;
+
+    let unequal = json!({
+        "email": "plain",
+        "username": "alice",
+        "password": "correct horse",
+        "password_confirm": "other",
+        "full_name": "",
+    });
+    let faults =
+        [("body", "email", "value_error.email"), ("body", "password_confirm", "value_error.password_mismatch")];
+    service.client.post("/auth/register").json(unequal).expect_faults(422, &faults).await;
 }
 
 #[actix_web::test]

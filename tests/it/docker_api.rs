@@ -105,6 +105,45 @@ async fn a_list_has_the_apis_own_form() {
 }
 
 #[actix_web::test]
+async fn a_list_comes_in_pages_newest_first() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let container = |id: &str, created_at: &str| {
+        json!({
+            "id": id, "name": id, "image": "nginx", "state": "running", "status": "Up", "created_at": created_at,
+        })
+    };
+    let (earlier, later) = ("2026-11-20T09:30:00Z", "2026-11-20T09:30:01Z");
+    let some =
+        json!([container("b", earlier), container("d", earlier), container("c", later), container("a", earlier)]);
+    let many: Vec<Value> = (0..101).map(|number| container(&format!("{number:03}"), earlier)).collect();
+    let mut ask = async |query: &str, containers: &Value| {
+        let (asked, answer) = exchange(&mut agent, get(&site, query), Ok(containers.clone())).await;
+        let page = answer.json();
+        let ids: Vec<&str> = page.as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap()).collect();
+        (ids.join(" "), answer.header("X-Total-Count").to_owned(), asked["params"].clone())
+    };
+
+    for (query, ids, all) in [
+        ("", "c a b d", true),
+        ("?limit=1", "c", true),
+        ("?limit=2&offset=1", "a b", true),
+        ("?limit=500&offset=3&all=false", "d", false),
+        ("?offset=4", "", true),
+        ("?offset=9007199254740991", "", true),
+    ] {
+        let expected = (ids.to_owned(), "4".to_owned(), json!({ "all": all }));
+        assert_eq!(ask(query, &some).await, expected, "{query}");
+    }
+    let (ids, total, _) = ask("", &Value::from(many)).await;
+    assert_eq!((ids.split(' ').count(), ids.ends_with("099"), total.as_str()), (100, true, "101"));
+
+    get(&site, "?limit=0").expect_faults(422, &[("query", "limit", "value_error.number.not_ge")]).await;
+    let faults = [("query", "limit", "value_error.number.not_le"), ("query", "offset", "value_error.number.not_ge")];
+    get(&site, "?limit=501&offset=-1").expect_faults(422, &faults).await;
+}
+
+#[actix_web::test]
 async fn an_agent_that_answers_nonsense_is_an_error_of_the_agent() {
     let site = Site::start().await;
     let mut agent = site.agent().await;

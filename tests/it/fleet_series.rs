@@ -163,6 +163,11 @@ async fn all_faults_come_in_one_answer() {
         .expect_faults(422, &[("query", "end", "value_error.range"), ("query", "names", "value_error.list.max_items")])
         .await;
     get(&format!("names={}", &nine[..15])).expect(200).await;
+    // In parameters of their own, names with commas count once each.
+    let several =
+        |count: usize| (0..count).map(|mount| format!("&names=disk_used:/{mount},b{mount}")).collect::<String>();
+    get(&several(8)).expect(200).await;
+    get(&several(9)).expect_faults(422, &[("query", "names", "value_error.list.max_items")]).await;
     for (query, is_too_much) in [
         (format!("limit=500&max_points=60&names={}", &nine[..15]), false),
         (format!("limit=500&max_points=63&names={}", &nine[..15]), true),

@@ -129,6 +129,17 @@ async fn missing_fields_are_all_named() {
 
     service.client.post("/auth/login").form(&[("scope", "x")]).expect_faults(422, &both).await;
     service.client.post("/auth/login").form(&[("username", "alice")]).expect_faults(422, &both[1..]).await;
+    service.client.post("/auth/login").form(&[]).expect_faults(422, &both).await;
+}
+
+#[actix_web::test]
+async fn without_a_form_the_body_is_missing() {
+    let service = TestService::start().await;
+    let login = || service.client.post("/auth/login");
+
+    for call in [login(), login().raw("application/json", "")] {
+        call.expect_faults(422, &[("body", "", "value_error.missing")]).await;
+    }
 }
 
 #[actix_web::test]

@@ -66,6 +66,7 @@ mod store_alert_buckets;
 mod store_alert_counts;
 mod store_alert_reads;
 mod store_audit;
+mod store_gone;
 mod store_history;
 mod store_identities;
 mod store_once;

@@ -129,6 +129,18 @@ async fn a_range_ends_after_its_start() {
 }
 
 #[actix_web::test]
+async fn a_reversed_range_is_a_fault_beside_others() {
+    let (service, account, server_id) = silent_server().await;
+    let query = [("start", "2026-11-20T10:00:00Z"), ("end", "2026-11-20T09:59:59Z"), ("max_points", "0")];
+    let faults = [("query", "end", "value_error.range"), ("query", "max_points", "value_error.number.not_ge")];
+
+    for reading in ["history", "series"] {
+        let call = service.client.get(format!("/metrics/{server_id}/{reading}")).bearer(&account.token);
+        call.query(&query).expect_faults(422, &faults).await;
+    }
+}
+
+#[actix_web::test]
 async fn all_faults_of_path_and_query_come_in_one_answer() {
     let (service, account, _) = silent_server().await;
     let query = [("start", "x"), ("end", "y"), ("resolution", "z"), ("max_points", "0")];

@@ -110,6 +110,12 @@ async fn all_faults_of_a_change_come_in_one_answer() {
     let body =
         json!({"current_password": PASSWORD, "new_password": NEW_PASSWORD, "new_password_confirm": "another one"});
     change(body).expect_faults(422, &unequal).await;
+    let both = [
+        ("body", "current_password", "value_error.missing"),
+        ("body", "new_password_confirm", "value_error.password_mismatch"),
+    ];
+    let body = json!({"new_password": NEW_PASSWORD, "new_password_confirm": "another one"});
+    change(body).expect_faults(422, &both).await;
 
     assert_signs_in(&service, PASSWORD).await;
 }

@@ -48,6 +48,21 @@ impl Site {
     }
 }
 
+#[actix_web::test]
+async fn the_list_has_pages() {
+    let site = Site::start().await;
+    let list = |query: &str| site.service.client.get(format!("/auth/quotas{query}")).bearer(&site.owner.token);
+
+    let whole = list("").expect_answer(200).await;
+    let page = list("?limit=2&offset=1").expect_answer(200).await;
+
+    let all = whole.json();
+    assert_eq!(whole.header("X-Total-Count"), all.as_array().unwrap().len().to_string());
+    assert_eq!((page.json(), page.header("X-Total-Count")), (json!([all[1], all[2]]), whole.header("X-Total-Count")));
+    assert_eq!(list("?offset=100").expect(200).await, json!([]));
+    list("?limit=0").expect_faults(422, &[("query", "limit", "value_error.number.not_ge")]).await;
+}
+
 /// Creates ten at once where two exist or are possible: two are created, the others refused by name.
 async fn expect_two_of_ten(what: &str, site: &Site, call: impl Fn() -> Call) {
     let (used, limit) = site.used(what).await;

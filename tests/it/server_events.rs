@@ -146,6 +146,20 @@ async fn another_boot_and_other_versions_are_events() {
 }
 
 #[actix_web::test]
+async fn another_policy_of_the_agent_is_an_event() {
+    let site = Site::start().await;
+    let permitting = |capabilities: [&'static str; 2]| {
+        move |agent: &mut AgentInfo| agent.capabilities = capabilities.map(str::to_owned).to_vec()
+    };
+    drop(site.agent_that(permitting(["metrics", "logs"])).await);
+
+    let _agent = site.agent_that(permitting(["metrics", "commands"])).await;
+
+    let told = eventually("the change is recorded", async || site.events("kind=policy").await.into_iter().next()).await;
+    assert_eq!(told["detail"], json!({ "gained": ["commands"], "lost": ["logs"] }));
+}
+
+#[actix_web::test]
 async fn what_happens_to_containers_is_kept_and_nothing_that_an_agent_makes_up() {
     let site = Site::start().await;
     let mut agent = site.agent().await;

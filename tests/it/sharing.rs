@@ -2,6 +2,7 @@
 
 mod alerts;
 mod audit;
+mod ending;
 mod lists;
 mod notifications;
 mod sockets;
@@ -267,33 +268,6 @@ async fn a_grant_names_one_subject_one_scope_and_the_rights_of_an_operator() {
     let foreign = json!({"subject": subject, "scope": {"server_id": Uuid::now_v7()}, "role": "viewer"});
     shared.by_owner("POST", "/grants").json(foreign).expect_error(404, "not_found").await;
     shared.site.service.client.get("/grants").expect_error(401, "not_authenticated").await;
-}
-
-#[actix_web::test]
-async fn a_grant_is_ended_by_those_whom_it_concerns() {
-    let shared = Shared::start().await;
-    let stranger = shared.site.service.register("stranger").await;
-    let helper = shared.site.service.register("helper").await;
-    let path = |grant: &Value| format!("/grants/{}", text_of(&grant["id"]));
-
-    let grant = shared.grant_server("viewer", json!([])).await;
-    shared.by(&stranger, "DELETE", &path(&grant)).expect_error(404, "not_found").await;
-    shared.by_guest("DELETE", &path(&grant)).expect(200).await;
-    shared.by_guest("DELETE", &path(&grant)).expect_error(404, "not_found").await;
-
-    // Somebody else who sees the server sees the grant, too.
-    let grant = shared.grant_server("manager", json!([])).await;
-    let body =
-        json!({"subject": {"user_id": helper.id}, "scope": {"server_id": shared.site.server_id}, "role": "viewer"});
-    let given = shared.by_guest("POST", "/grants").json(body).expect(201).await;
-    assert_eq!(given["owner"]["username"], "owner");
-    assert_eq!(given["giver"]["username"], "guest");
-    shared.by(&helper, "DELETE", &path(&grant)).expect_error(403, "forbidden").await;
-    // It outlives the role of who gave it.
-    shared.end(&grant).await;
-    shared.by(&helper, "GET", &shared.path("/servers", "")).expect(200).await;
-    shared.by_owner("DELETE", &path(&given)).expect(200).await;
-    shared.by(&helper, "GET", &shared.path("/servers", "")).expect(404).await;
 }
 
 #[actix_web::test]

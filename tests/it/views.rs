@@ -23,7 +23,10 @@ fn delete(site: &Site, path: &str) -> Call {
 }
 
 fn definition() -> Value {
-    json!({"version": 1, "series": ["cpu_percent", "disk_percent:*"], "tag": "web", "function": "max", "by": "series", "top": 5})
+    json!({
+        "version": 1, "series": ["cpu_percent", "disk_percent:*", "disk_percent:/mnt/a,b"], "tag": "web", "function": "max",
+        "by": "series", "top": 5,
+    })
 }
 
 async fn view(site: &Site, name: &str) -> Value {
@@ -45,8 +48,9 @@ async fn a_view_is_saved_with_all_its_fields() {
     );
     assert_eq!(made["owner"], json!({"id": site.owner.id, "username": site.owner.username}));
     let whole = json!({
-        "version": 1, "series": ["cpu_percent", "disk_percent:*"], "servers": [], "tag": "web", "function": "max",
-        "by": "series", "top": 5, "rank": "max", "range": "24h", "start": null, "end": null, "events": true,
+        "version": 1, "series": ["cpu_percent", "disk_percent:*", "disk_percent:/mnt/a,b"], "servers": [], "tag": "web",
+        "function": "max", "by": "series", "top": 5, "rank": "max", "range": "24h", "start": null, "end": null,
+        "events": true,
     });
     assert_eq!(made["definition"], whole);
     assert_eq!(site.read(&format!("/views/{}", text_of(&made["id"]))).await, made);
@@ -89,6 +93,7 @@ async fn the_known_fields_of_definitions_are_checked() {
         (json!({"version": 1, "series": []}), ("body", "definition.series", "value_error.list.min_items")),
         (json!({"version": 1, "series": nine}), ("body", "definition.series", "value_error.list.max_items")),
         (json!({"version": 1, "series": ["a,b"]}), ("body", "definition.series.0", "value_error.series")),
+        (json!({"version": 1, "series": ["a,b:c"]}), ("body", "definition.series.0", "value_error.series")),
         (json!({"version": 1, "series": ["a"], "by": "rack"}), ("body", "definition.by", "type_error.enum")),
         (json!({"version": 1, "series": ["a"], "range": "2 d"}), ("body", "definition.range", "value_error.range")),
         (json!({"version": 1, "series": ["a"], "range": "9s"}), ("body", "definition.range", "value_error.range")),

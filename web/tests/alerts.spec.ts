@@ -325,7 +325,7 @@ test('the containers of a server that a rule is about scroll by keyboard where t
   page,
   crowd,
 }) => {
-  await page.route('**/api/v1/docker/*/containers', async (route) => {
+  await page.route('**/api/v1/docker/*/containers?*', async (route) => {
     const answer = await answerTo(route);
     const [one] = (await answer.json()) as { id: string; name: string }[];
     const many = Array.from({ length: 90 }, (_, place) => ({ ...one, id: `${place}`, name: `worker-${place}` }));

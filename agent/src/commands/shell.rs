@@ -84,7 +84,9 @@ impl Shell {
         let mut shell = program.command()?;
         // A group and not a session, because that would need a fork of the whole agent instead of a vfork.
         shell.process_group(0).current_dir("/");
-        shell.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        // An empty input and none are the same to signatures, so no command can tell them apart.
+        let has_input = input.as_ref().is_some_and(|text| !text.is_empty());
+        shell.stdin(if has_input { Stdio::piped() } else { Stdio::null() });
         shell.stdout(Stdio::piped()).stderr(Stdio::piped());
         names_to_leave_out().for_each(|name| _ = shell.env_remove(name));
         let mut group = Group::start(|| shell.spawn())?;

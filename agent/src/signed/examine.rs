@@ -130,7 +130,7 @@ impl Server<'_> {
     /// Whether the command runs without a signature.
     fn is_allowed(&self, payload: &Payload) -> bool {
         let is_signed = self.policy.commands.grade == Switch::Signed;
-        let command = payload.command.as_deref().filter(|_| is_signed && payload.stdin_sha256.is_none());
+        let command = payload.command.as_deref().filter(|_| is_signed && payload.is_for_input(None));
         command.is_some_and(|command| self.demands.allowed.words_of(command).is_some())
     }
 }

@@ -68,8 +68,8 @@ impl Gate {
     /// Whether a command may run without a signature and without a shell. Returns its words.
     pub fn allowed(&self, command: &str, stdin: Option<&str>) -> Option<Vec<String>> {
         let Self(Some(inner)) = self else { return None };
-        // The owner allowed a command, not what it would do with somebody's input.
-        stdin.is_none().then(|| inner.demands.allowed.words_of(command)).flatten()
+        // The owner allowed a command, not what it would do with somebody's input. An empty one is none.
+        stdin.is_none_or(str::is_empty).then(|| inner.demands.allowed.words_of(command)).flatten()
     }
 
     /// Whether this may run: exactly this, here, now, once. `id` is what the service calls it.

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use signalbox_signing::Reason;
+
 use super::*;
 
 const NONCE: &str = "0123456789abcdef0123456789abcdef";
@@ -18,10 +20,14 @@ fn open(directory: &Path, started_at: i64) -> Nonces {
 fn used(nonces: &mut Nonces, nonce: &str, not_before: i64, expires_at: i64, now: i64) -> &'static str {
     match nonces.use_once(nonce, at(not_before), at(expires_at), ID, at(now)) {
         Ok(()) => "used",
-        Err(UseError::Replayed(_)) => "replayed",
-        Err(UseError::Expired(_)) => "expired",
+        Err(UseError::Replayed(detail) | UseError::Expired(detail)) => in_words(&detail),
         Err(UseError::Io(_)) => "failed",
     }
+}
+
+/// The reason that clients know by the words alone.
+fn in_words(detail: &str) -> &'static str {
+    Reason::in_words(detail).map_or("unknown", Reason::name)
 }
 
 #[test]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::Execute;
 use signalbox_protocol::signed::{Signature, Signed};
+use signalbox_signing::payload::input_hash;
 
 use crate::host::{Host, Outcome, refusal};
 use crate::keygen::{armored, blob};
@@ -87,6 +88,25 @@ async fn what_is_asked_has_to_be_what_was_signed() {
     let order = host.order(Some(signed));
     assert_eq!(host.ask(order).await, Outcome::Ran);
     host.expect_tries(14);
+}
+
+#[tokio::test]
+async fn an_empty_input_is_the_same_as_none() {
+    let mut host = Host::start().await;
+    // Fails if it can tell them apart.
+    let command = format!("{} && test ! -p /dev/stdin", host.trace());
+    let empty = json!(input_hash(""));
+
+    for (hash, input) in [(Value::Null, Some("")), (empty.clone(), None), (empty, Some(""))] {
+        let payload = host.payload(&[("command", json!(command)), ("stdin_sha256", hash)]);
+        let signed = host.sign(&payload, &["ada"]);
+        let stdin = input.map(str::to_owned);
+        let order = Execute { command: command.clone(), stdin, ..host.order(Some(signed)) };
+        assert_eq!(host.ask(order).await, Outcome::Ran);
+    }
+
+    assert_eq!(host.runs(), 3);
+    host.expect_tries(3);
 }
 
 #[tokio::test]
@@ -172,6 +192,8 @@ async fn the_allow_list_runs_words_and_no_shell() {
         let order = run(&mut host, command);
         assert_eq!(host.ask(order).await, Outcome::Ran, "{command}");
     }
+    let with_empty_input = Execute { stdin: Some(String::new()), ..run(&mut host, "true") };
+    assert_eq!(host.ask(with_empty_input).await, Outcome::Ran);
     let with_input = Execute { stdin: Some("x".to_owned()), ..run(&mut host, "true") };
     assert_eq!(host.ask(with_input).await, refusal("not_signed"));
     let others = [

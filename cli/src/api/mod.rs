@@ -32,14 +32,15 @@ pub struct Api {
     bearer: Mutex<Token>,
     /// Held while the login is renewed; the renewed one, if it could not be written.
     renewing: tokio::sync::Mutex<Option<Unwritten>>,
-    store: Store,
+    /// The place of the target's context; none if it has no name.
+    store: Option<Store>,
 }
 
 /// A page's query, and everything else of it.
 pub type Query<'a> = [(&'a str, String)];
 
 impl Api {
-    pub fn new(target: Target, store: Store) -> Result<Self, Failure> {
+    pub fn new(target: Target, store: Option<Store>) -> Result<Self, Failure> {
         let http = http::client(&target.context.url, target.context.ca_file.as_deref())?;
         let bearer = Mutex::new(target.context.credential.bearer().clone());
         Ok(Self { http, target, bearer, renewing: tokio::sync::Mutex::default(), store })

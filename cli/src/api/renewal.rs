@@ -40,14 +40,16 @@ impl Api {
 
     /// A newer access token than `spent`.
     pub async fn renew(&self, spent: &Token) -> Result<Token, Failure> {
-        let Some(name) = &self.target.name else { return Err(Failure::failed("the token has expired")) };
+        let (Some(name), Some(store)) = (&self.target.name, &self.store) else {
+            return Err(Failure::failed("the token has expired"));
+        };
         // One at a time: each that waits for the lock of the file has a thread, and who holds it needs one to look up the service.
         let mut unwritten = self.renewing.lock().await;
         let bearer = self.bearer();
         if bearer != *spent {
             return Ok(bearer);
         }
-        let contexts = self.store.lock().await?;
+        let contexts = store.lock().await?;
         let mut all = contexts.read()?;
         // Using the spent token of the file would end the login.
         if let Some(Unwritten { written, pair }) = &*unwritten
@@ -184,7 +186,7 @@ mod tests {
         let contexts = Contexts { current: None, contexts: [("a".to_owned(), context.clone())].into() };
         let store = Store::at(directory);
         store.lock().await.unwrap().write(&contexts).unwrap();
-        Api::new(Target { name: Some("a".to_owned()), context }, store).unwrap()
+        Api::new(Target { name: Some("a".to_owned()), context }, Some(store)).unwrap()
     }
 
     /// Answers every request with the access token `new`, after `before` got the request.

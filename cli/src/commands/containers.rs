@@ -1,12 +1,14 @@
 //! Containers of a server.
 
+use std::collections::HashSet;
+
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::Call;
 use super::refused::{Action, explained};
 use crate::api::types::{Acted, Container, Server};
-use crate::api::{parsed, segment};
+use crate::api::{Api, parsed, segment, text_of};
 use crate::error::Failure;
 use crate::output::table::{Cell, Table};
 use crate::output::text::clean;
@@ -86,12 +88,19 @@ impl Containers {
     }
 }
 
-async fn list(call: &Call, server: &Server, only_running: bool) -> Result<(), Failure> {
+/// All containers of a server. A new one moves the others on, so a page may begin with what is there already.
+/// One that is removed during that time moves them back, and the one at the border may be missing this time.
+pub async fn all(api: &Api, server: &Server, only_running: bool) -> Result<Vec<Value>, Failure> {
     let query = [("all", (!only_running).to_string())];
-    let answer = call.api.get(&format!("/docker/{}/containers", server.id), &query).await;
-    let answer =
-        answer.map_err(|failure| explained(failure, server, Action::SeeContainers, &call.api.service(), &[]))?;
-    let values: Vec<Value> = parsed(answer)?;
+    let found = api.list(&format!("/docker/{}/containers", server.id), &query).await;
+    let mut found = found.map_err(|failure| explained(failure, server, Action::SeeContainers, &api.service(), &[]))?;
+    let mut seen = HashSet::new();
+    found.retain(|container| seen.insert(text_of(container, "id").to_owned()));
+    Ok(found)
+}
+
+async fn list(call: &Call, server: &Server, only_running: bool) -> Result<(), Failure> {
+    let values = all(&call.api, server, only_running).await?;
     let mut table = Table::new(["NAME", "STATE", "STATUS", "IMAGE", "ID"]);
     for value in &values {
         let container: Container = parsed(value.clone())?;

@@ -75,7 +75,7 @@ async fn remove(store: Store, out: &Out, name: String) -> Result<(), Failure> {
     // First the service: a login that is only forgotten here would work for a week.
     if is_login {
         let target = Target { name: Some(name.clone()), context };
-        let ended = match Api::new(target, store.clone()) {
+        let ended = match Api::new(target, Some(store.clone())) {
             Ok(api) => api.act("/auth/logout", &[]).await,
             Err(failure) => Err(failure),
         };

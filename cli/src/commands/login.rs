@@ -63,7 +63,7 @@ impl Login {
         let store = Store::of_user()?;
         // Before it is kept, the token has to work. Every token may list servers.
         let target = Target { name: Some(name.clone()), context: context.clone() };
-        Api::new(target, store.clone())?.get("/servers", &[("limit", "1".to_owned())]).await?;
+        Api::new(target, Some(store.clone()))?.get("/servers", &[("limit", "1".to_owned())]).await?;
         let contexts = store.lock().await?;
         let mut all = contexts.read()?;
         let sentence = format!("Signed in to {} as the context {name}.", context.url);

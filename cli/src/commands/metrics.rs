@@ -77,7 +77,9 @@ impl Metrics {
 
     async fn show(&self, call: &Call, server: &Server) -> Result<(), Failure> {
         let mut query = self.range();
-        query.extend([("names", self.names.join(",")), ("max_points", self.points.to_string())]);
+        // Each alone: a name may have commas.
+        query.extend(self.names.iter().map(|name| ("names", name.clone())));
+        query.push(("max_points", self.points.to_string()));
         let value = call.api.get(&format!("/metrics/{}/series", server.id), &query).await?;
         let series: Series = parsed(value.clone())?;
         for name in &self.names {

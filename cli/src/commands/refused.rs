@@ -126,7 +126,7 @@ fn signature_advice(reason: Reason, name: &str, action: Action<'_>, keys: &[Stri
 pub fn explained(failure: Failure, server: &Server, action: Action<'_>, service: &str, keys: &[String]) -> Failure {
     let Failure::Refused(refusal) = failure else { return failure };
     let name = clean(&server.name);
-    // A socket's error has no reason.
+    // A terminal's error has no reason if the service is an older one.
     let asks = action.needs_signature(server);
     // Neither has the record of a command that was refused before its socket opened.
     let reason = refusal.reason.or_else(|| match keys {
@@ -174,11 +174,15 @@ mod tests {
     use super::*;
 
     fn words(code: &str, status: u16, action: Action<'_>) -> String {
+        let refusal = Refusal { status, code: code.to_owned(), detail: "no".to_owned(), reason: None };
+        words_of(refusal, action, &[])
+    }
+
+    fn words_of(refusal: Refusal, action: Action<'_>, keys: &[String]) -> String {
         let server = json!({"id": "019aa0b8-7d1c-7e3a-9c61-0d5f8f3f2b10", "name": "web-1", "host": "192.0.2.1",
             "status": "offline", "owner": {"username": "ada"}});
         let server: Server = serde_json::from_value(server).unwrap();
-        let refusal = Refusal { status, code: code.to_owned(), detail: "no".to_owned(), reason: None };
-        explained(Failure::Refused(refusal), &server, action, "https://a.example", &[]).to_string()
+        explained(Failure::Refused(refusal), &server, action, "https://a.example", keys).to_string()
     }
 
     #[test]
@@ -187,6 +191,22 @@ mod tests {
 
         assert!(text.starts_with("web-1's agent does not allow commands. On web-1, run:\n"), "{text}");
         assert!(text.contains("curl -fsSL https://a.example/install.sh | sudo sh -s -- --commands on"), "{text}");
+    }
+
+    #[test]
+    fn a_signature_of_a_terminal_that_was_used_already_is_known_by_its_reason_or_its_words() {
+        let keys = ["ssh-ed25519 AAAA".to_owned()];
+        let refused = |detail: &str, reason| {
+            let refusal = Refusal { status: 400, code: "agent_refused".to_owned(), detail: detail.to_owned(), reason };
+            words_of(refusal, Action::Terminal, &keys)
+        };
+        let advice = "web-1 has already seen this signature";
+
+        let by_reason = refused("no", Some(Reason::Replayed));
+        let by_words = refused("what was signed has run already: sign it again", None);
+
+        assert!(by_reason.contains(advice), "{by_reason}");
+        assert!(by_words.contains(advice), "{by_words}");
     }
 
     #[test]

@@ -177,7 +177,7 @@ impl Order {
 /// Reads the bytes as the agent will, with the input that is to belong to them.
 fn checked(bytes: &[u8], stdin: Option<&str>) -> Result<Payload, Failure> {
     let payload = Payload::parse(bytes).map_err(|error| unsignable(&error))?;
-    if payload.stdin_sha256 != stdin.map(input_hash) {
+    if !payload.is_for_input(stdin) {
         return Err(unsignable(&"it is for another standard input than the one that belongs to it"));
     }
     Ok(payload)

@@ -3,27 +3,50 @@
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+use serde_json::{Value, json};
 
+use crate::mcp::Client;
 use crate::support::{Site, open_to_all};
 
 /// Answers as Docker does about one container, and notes what it is asked to do.
 pub fn engine(path: &std::path::Path) -> Arc<Mutex<Vec<String>>> {
+    engine_with(path, || 0)
+}
+
+/// The same with this many newer containers, each time that it lists them.
+fn engine_with(path: &std::path::Path, newer: impl Fn() -> usize + Send + Sync + 'static) -> Arc<Mutex<Vec<String>>> {
+    let newer = Arc::new(newer);
     let listener = UnixListener::bind(path).unwrap();
     open_to_all(path);
     let asked = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&asked);
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let log = Arc::clone(&log);
-            std::thread::spawn(move || serve(stream, &log));
+            let (log, newer) = (Arc::clone(&log), Arc::clone(&newer));
+            std::thread::spawn(move || serve(stream, &log, &*newer));
         }
     });
     asked
 }
 
-fn serve(mut stream: UnixStream, log: &Mutex<Vec<String>>) {
+/// `nginx`, and this many newer containers.
+fn listed(newer: usize) -> String {
+    let one = |id: String, name: String, created: usize| {
+        json!({
+            "Id": id, "Names": [format!("/{name}")], "Image": format!("{name}:1"), "Created": created,
+            "State": "running", "Status": "Up 2 hours", "Ports": [], "Labels": {},
+        })
+    };
+    let created = 1_760_000_000;
+    let nginx = one("0123456789abcdef".repeat(4), "nginx".to_owned(), created);
+    let newer = (1..=newer).map(|number| one(format!("{number:064x}"), format!("worker-{number}"), created + number));
+    newer.chain([nginx]).collect::<Value>().to_string()
+}
+
+fn serve(mut stream: UnixStream, log: &Mutex<Vec<String>>, newer: &impl Fn() -> usize) {
     let mut buffer = [0; 4096];
     let Ok(count) = stream.read(&mut buffer) else { return };
     let request = String::from_utf8_lossy(&buffer[..count]).into_owned();
@@ -32,12 +55,7 @@ fn serve(mut stream: UnixStream, log: &Mutex<Vec<String>>) {
     let (status, body) = if line.contains("/_ping") {
         ("200 OK", "OK".to_owned())
     } else if line.contains("/json?all=") {
-        (
-            "200 OK",
-            format!(
-                r#"[{{"Id":"{id}","Names":["/nginx"],"Image":"nginx:1","Created":1760000000,"State":"running","Status":"Up 2 hours","Ports":[],"Labels":{{}}}}]"#
-            ),
-        )
+        ("200 OK", listed(newer()))
     } else if line.starts_with("POST") && line.contains("/nginx/") {
         log.lock().push(line);
         ("204 No Content", String::new())
@@ -79,6 +97,30 @@ async fn containers_are_listed_and_restarted() {
     assert!(missing.stdout.contains("nginx (0123456789ab)"), "the others have their turn: {missing:?}");
     let asked = asked.lock();
     assert!(asked[0].contains("/containers/nginx/restart") && asked[0].contains("t=3"), "{asked:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_containers_than_a_page_has_are_all_listed_each_once() {
+    let site = Site::start().await;
+    let room = tempfile::tempdir().unwrap();
+    open_to_all(room.path());
+    let socket = room.path().join("engine.sock");
+    // A new one each time moves the others on between two pages.
+    let newer = AtomicUsize::new(500);
+    engine_with(&socket, move || newer.fetch_add(1, Ordering::Relaxed));
+    let host = format!("unix://{}", socket.display());
+    let _agent = site.agent("web-1", &[], &["--docker", "read", "--docker-host", &host]).await;
+
+    let listed = site.run(&["containers", "web-1", "-o", "json"]).await.json();
+    let found = Client::start(&site, &[]).data("list_containers", &json!({"server": "web-1", "search": "nginx"}));
+
+    let mut names: Vec<&str> = listed.as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(names.last(), Some(&"nginx"), "the oldest");
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert!(count > 500 && names.len() == count, "{count} containers, {} names", names.len());
+    assert_eq!(found["containers"].as_array().unwrap().len(), 1, "{found}");
 }
 
 #[tokio::test]

@@ -82,6 +82,16 @@ async fn a_file_that_others_can_read_is_no_place_for_a_token() {
     outcome.refused(2, "other users can read it (mode 0644)");
 }
 
+// Only as root there is such a user: others have a home in the system's list.
+#[tokio::test]
+async fn the_environment_is_enough_for_a_user_without_a_home() {
+    let site = Site::start().await;
+
+    let listed = Running::start(site.homeless_command(&["servers", "--output", "json"])).outcome().await;
+
+    assert_eq!(listed.json(), json!([]));
+}
+
 fn login_of(contexts: &Value) -> &Value {
     &contexts["contexts"]["home"]["credential"]
 }

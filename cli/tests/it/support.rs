@@ -31,11 +31,16 @@ fn program(name: &str) -> PathBuf {
 
 /// Runs a program without rights, as agents run: as the test's user, or as nobody when that is root.
 fn unprivileged(program: &Path) -> Command {
+    by_user(65_534, program)
+}
+
+/// Runs a program as this user, which only root can do; otherwise as the test's.
+fn by_user(id: u32, program: &Path) -> Command {
     if !rustix::process::geteuid().is_root() {
         return Command::new(program);
     }
     let mut command = Command::new("/usr/bin/setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+    command.arg(format!("--reuid={id}")).arg(format!("--regid={id}")).arg("--clear-groups").arg(program);
     command
 }
 
@@ -184,6 +189,14 @@ impl Site {
         let mut command = Command::new(env!("CARGO_BIN_EXE_signalboxctl"));
         command.env_clear().env("HOME", self.home.path()).env("TZ", "UTC").args(arguments).stdin(Stdio::null());
         command.env("XDG_CONFIG_HOME", self.home.path());
+        command
+    }
+
+    /// The same as [`Site::command`], by a user without a home directory that the system knows.
+    pub fn homeless_command(&self, arguments: &[&str]) -> Command {
+        let mut command = by_user(54_321, Path::new(env!("CARGO_BIN_EXE_signalboxctl")));
+        command.env_clear().env("SIGNALBOX_URL", &self.url).env("SIGNALBOX_TOKEN", &self.token);
+        command.args(arguments).stdin(Stdio::null());
         command
     }
 

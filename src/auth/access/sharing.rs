@@ -195,6 +195,22 @@ impl Sharing {
         people
     }
 
+    /// The servers, those that are in all of these shares, at which somebody is shown a grant that is neither theirs nor on their
+    /// own servers: a caller that manages a server is shown all [`Self::people`] with their grants, others its managers alone.
+    pub fn where_shown(&self, user_id: Uuid, grant: &Grant) -> [Shares; 3] {
+        let of = |users: &[Uuid], action: Action| {
+            let scopes = users.iter().filter_map(|user_id| self.reaches.get(user_id)).flat_map(|reach| &reach.scopes);
+            let allowed =
+                scopes.filter(|(owner_id, _, standing)| *owner_id == grant.owner_id && allows(*standing, action));
+            Shares::of(user_id, allowed.map(|(owner_id, scope, _)| (*owner_id, scope)))
+        };
+        let mut people = self.subjects(grant);
+        // A grant that reaches nobody is shown with nobody.
+        let scope = (!people.is_empty()).then_some((grant.owner_id, &grant.scope));
+        people.push(user_id);
+        [Shares::of(user_id, scope), of(&[user_id], Action::See), of(&people, Action::Manage)]
+    }
+
     fn of_owner(&self, owner_id: Uuid) -> impl Iterator<Item = &Grant> {
         let places = self.by_owner.get(&owner_id).map(Vec::as_slice).unwrap_or_default();
         places.iter().filter_map(|place| self.grants.get(*place))
@@ -313,6 +329,27 @@ mod tests {
             people.iter().map(|person| (person.user_id, person.standing.role, person.means.len())).collect();
         assert_eq!(seen, [(OWNER, Role::Owner, 0), (BOB, Role::Manager, 1), (EVE, Role::Viewer, 1)]);
         assert_eq!(people.iter().find(|person| person.user_id == BOB).unwrap().means[0].team_id, Some(TEAM));
+    }
+
+    #[test]
+    fn a_grant_is_shown_at_servers_that_the_reader_or_somebody_whom_it_reaches_manages() {
+        let view = |number, user_id, scope| grant(number, GrantSubject::User(user_id), scope, Role::Viewer, &[]);
+        let to_eve = view(1, EVE, GrantScope::All);
+        let to_bob = view(2, BOB, tag("db"));
+        let all = sharing(vec![
+            to_eve.clone(),
+            to_bob.clone(),
+            grant(3, GrantSubject::User(EVE), tag("web"), Role::Manager, &[]),
+        ]);
+        let shares = |scope: GrantScope| Shares::of(BOB, [(OWNER, &scope)]);
+
+        let shown = all.where_shown(BOB, &to_eve);
+        assert_eq!(shown, [shares(GrantScope::All), shares(tag("db")), shares(tag("web"))]);
+        let shown = all.where_shown(EVE, &to_bob);
+        assert_eq!(shown, [shares(tag("db")), shares(GrantScope::All), shares(tag("web"))]);
+        let nobody = GrantSubject::Team(Uuid::from_u128(9));
+        let [scope, ..] = all.where_shown(EVE, &grant(4, nobody, GrantScope::All, Role::Viewer, &[]));
+        assert!(scope.is_empty());
     }
 
     #[test]

@@ -13,12 +13,13 @@ pub(super) mod words;
 use std::collections::{HashMap, HashSet};
 
 use actix_web::web::Json;
-use deserr::{Deserr, ValuePointerRef};
+use deserr::Deserr;
 use paperclip::actix::web::{Resource, delete, get, post, put};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use uuid::Uuid;
 
 use super::error::ApiError;
+use super::extract::cross_check::{CrossCheck, CrossChecked, Fields};
 use super::extract::fault::{Faults, Part};
 use super::extract::param::{Id, MAX_OFFSET, TimeParam, Whole, in_order, page};
 use super::extract::{CallerAt, Checked, IdPath, SignedIn};
@@ -39,7 +40,7 @@ use words::{AlertSourceIn, AlertStatusIn, SeverityIn};
 const TRIES: usize = 5;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = ends_after_start -> Faults)]
+#[deserr(error = Faults)]
 pub struct AlertsQuery {
     #[deserr(default)]
     status: Option<AlertStatusIn>,
@@ -65,9 +66,10 @@ pub struct AlertsQuery {
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
 
-fn ends_after_start(query: AlertsQuery, _: ValuePointerRef<'_>) -> Result<AlertsQuery, Faults> {
-    in_order(query.since, query.until)?;
-    Ok(query)
+impl CrossCheck for AlertsQuery {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        in_order(fields.sound("since"), fields.sound("until"))
+    }
 }
 
 /// List alerts
@@ -75,8 +77,8 @@ fn ends_after_start(query: AlertsQuery, _: ValuePointerRef<'_>) -> Result<Alerts
 /// Those of your servers and of servers that are shared with you, newest first. `since` and `until` select the alerts that
 /// were unresolved at any time between them.
 #[api_v2_operation(tags(Alerts), operation_id = "list_alerts")]
-pub async fn list(ask: Checked<SignedIn, AlertsQuery>) -> Result<Listed<AlertOut>, ApiError> {
-    let query = ask.query;
+pub async fn list(ask: Checked<SignedIn, CrossChecked<AlertsQuery>>) -> Result<Listed<AlertOut>, ApiError> {
+    let CrossChecked(query) = ask.query;
     let filter = AlertFilter {
         status: query.status.map(|AlertStatusIn(status)| status.word()),
         server_id: query.server_id.map(|Id(id)| id),

@@ -21,6 +21,7 @@ use crate::auth::access::{AccessError, Action};
 use crate::commands::RunError;
 use crate::commands::approvals::{ApprovalStatus, NewRequest, SignError};
 use crate::http::error::{ApiError, ErrorCode};
+use crate::http::extract::cross_check::CrossChecked;
 use crate::http::extract::fault::{Faults, not_a_member};
 use crate::http::extract::field::{References, ShellCommand, Stdin, Tag, described, string};
 use crate::http::extract::param::{MAX_OFFSET, Whole, page};
@@ -269,9 +270,9 @@ pub async fn read_approval(ask: Checked<CallerAt<IdPath>>) -> Result<Json<Approv
 /// signed already is refused; each account can bring one signature of a passkey.
 #[api_v2_operation(tags(Commands), operation_id = "sign_approval")]
 pub async fn sign_approval(
-    ask: Checked<Recent<CallerAt<IdPath>>, NoQuery, extract::Json<SignatureIn>>,
+    ask: Checked<Recent<CallerAt<IdPath>>, NoQuery, extract::Json<CrossChecked<SignatureIn>>>,
 ) -> Result<Json<ApprovalOut>, ApiError> {
-    let extract::Json(input) = ask.body;
+    let extract::Json(CrossChecked(input)) = ask.body;
     let Recent(CallerAt { caller, actor, path }) = ask.subject;
     run_detached(async move {
         let state = &ask.state;

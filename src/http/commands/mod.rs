@@ -27,6 +27,7 @@ use super::task::run_detached;
 use crate::commands::job::Job;
 use crate::commands::{JobStatus, Jobs, NewJob, RunError};
 use crate::registry::CallError;
+use crate::state::State;
 pub use approvals::{create_approval, list_approvals, read_approval, sign_approval, withdraw_approval};
 pub use batches::{cancel_batch, list_batches, read_batch, start_batch};
 use order::{SIGNED_COMMANDS, TimeoutSeconds, seconds};
@@ -104,7 +105,7 @@ pub async fn run(
     ask.state.jobs.wait(&job, limit.saturating_sub(began.elapsed())).await?;
     match job.ended().and_then(|end| end.error) {
         Some(error) => Err(refusal(error)),
-        None => Ok(Json(CommandOut::of_job(&job))),
+        None => Ok(Json(CommandOut::of_job(&job, ask.state.clock.now()))),
     }
 }
 
@@ -115,10 +116,11 @@ pub async fn run(
 pub async fn list(ask: Checked<OnServer<UseCommands>, PageQuery>) -> Result<Listed<CommandSummaryOut>, ApiError> {
     let server_id = ask.subject.access.server_id();
     let page = ask.state.store.list_commands(server_id, ask.query.into()).await?;
+    let now = ask.state.clock.now();
     let newest = |row: crate::store::Command| match ask.state.jobs.find(server_id, row.id) {
         // It may have ended a moment ago, which the row does not show yet.
-        Some(job) => CommandSummaryOut::of_job(&job),
-        None => row.into(),
+        Some(job) => CommandSummaryOut::of_job(&job, now),
+        None => CommandSummaryOut::of_row(row, now),
     };
     Ok(Listed { items: page.items.into_iter().map(newest).collect(), total: page.total })
 }
@@ -131,16 +133,16 @@ pub async fn read(ask: Checked<OnServer<UseCommands, CommandPath>>) -> Result<Js
     let (server_id, id) = (ask.subject.access.server_id(), ask.subject.path.command_id.0);
     let jobs = &ask.state.jobs;
     if let Some(job) = jobs.find(server_id, id) {
-        return Ok(Json(CommandOut::of_job(&job)));
+        return Ok(Json(CommandOut::of_job(&job, ask.state.clock.now())));
     }
     let row = ask.state.store.find_command(server_id, id).await?.ok_or(not_found())?;
     // Only then: looking for it reads its row, with all its output, again.
     if JobStatus::of(&row.status) == JobStatus::Running
         && let Some(job) = jobs.find_anywhere(server_id, id).await?
     {
-        return Ok(Json(CommandOut::of_job(&job)));
+        return Ok(Json(CommandOut::of_job(&job, ask.state.clock.now())));
     }
-    Ok(Json(CommandOut::of_row(row)))
+    Ok(Json(CommandOut::of_row(row, ask.state.clock.now())))
 }
 
 /// Cancel a command
@@ -154,25 +156,25 @@ pub async fn cancel(ask: Checked<OnServer<UseCommands, CommandPath>, NoQuery>) -
         let jobs = &ask.state.jobs;
         if let Some(job) = jobs.find_anywhere(server_id, id).await?.filter(|job| job.is_sent()) {
             jobs.cancel(&job, ask.subject.actor).await?;
-            return asked_to_end(jobs, &job).await;
+            return asked_to_end(&ask.state, &job).await;
         }
         let row = jobs.cancel_queued(server_id, id, ask.subject.actor).await?.ok_or(not_found())?;
         // It was already on its way to its agent, and runs by now.
         if JobStatus::of(&row.status) == JobStatus::Running
             && let Some(job) = jobs.find_anywhere(server_id, id).await?
         {
-            return asked_to_end(jobs, &job).await;
+            return asked_to_end(&ask.state, &job).await;
         }
-        Ok(Json(CommandOut::of_row(row)))
+        Ok(Json(CommandOut::of_row(row, ask.state.clock.now())))
     })
     .await
 }
 
 /// Returns a command that was asked to end once it has ended, or as it is if that takes too long.
-async fn asked_to_end(jobs: &Jobs, job: &Job) -> Result<Json<CommandOut>, ApiError> {
-    match jobs.wait(job, CANCEL_WAIT).await {
+async fn asked_to_end(state: &State, job: &Job) -> Result<Json<CommandOut>, ApiError> {
+    match state.jobs.wait(job, CANCEL_WAIT).await {
         // The agent gets the request when it reconnects.
-        Ok(()) | Err(RunError::Call(CallError::Disconnected)) => Ok(Json(CommandOut::of_job(job))),
+        Ok(()) | Err(RunError::Call(CallError::Disconnected)) => Ok(Json(CommandOut::of_job(job, state.clock.now()))),
         Err(error) => Err(error.into()),
     }
 }
@@ -190,6 +192,8 @@ fn refusal(error: RequestError) -> ApiError {
         "agent_offline" => ApiError::code(ErrorCode::AgentOffline),
         "agent_disconnected" => ApiError::code(ErrorCode::AgentDisconnected),
         "busy" | "agent_busy" => ApiError::code(ErrorCode::Busy),
+        "agent_error" => ApiError::of_agent(error),
+        // In whatever words: an agent that does not take a command refuses it.
         _ => ApiError::agent_refused(error),
     }
 }

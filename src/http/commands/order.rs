@@ -28,7 +28,7 @@ const DEFAULT_TIMEOUT_SECONDS: u64 = 60;
 
 const DEFAULT_CONCURRENCY: u64 = 50;
 
-/// Bytes of command and input for all servers together that one request may store until they are sent.
+/// Bytes of command, input and what was signed for all servers together that one request may store until they are sent.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 pub(in crate::http) fn seconds(asked: Option<TimeoutSeconds>) -> u32 {
@@ -69,7 +69,14 @@ pub(super) fn expect_room(
     if each.saturating_mul(servers) <= MAX_BYTES {
         return Ok(());
     }
-    Err(refused("Command and stdin are too long for so many servers: at most 16 MiB in total"))
+    Err(refused(match signed {
+        // The payload names all servers, and is stored for each one.
+        Some(_) => {
+            "Command, stdin, payload and signatures are too long for so many servers: at most 16 MiB in total, and each server \
+             has its own copy. Sign and run several batches of fewer servers"
+        }
+        None => "Command and stdin are too long for so many servers: at most 16 MiB in total",
+    }))
 }
 
 /// Reads what is signed, and refuses what no agent would run.
@@ -110,4 +117,29 @@ pub(in crate::http) async fn approvals_for(
 /// 400 with this sentence.
 pub(in crate::http) fn refused(detail: impl Into<std::borrow::Cow<'static, str>>) -> ApiError {
     ApiError::Refused { code: ErrorCode::BadRequest, detail: detail.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::prelude::BASE64_STANDARD;
+    use signalbox_protocol::signed::Signature;
+
+    use super::*;
+
+    #[test]
+    fn a_batch_that_is_too_large_for_its_signatures_says_what_to_do() {
+        let room = |count: usize| {
+            let names: Vec<String> = (0..count).map(|number| format!("server-{number:04}")).collect();
+            let payload = BASE64_STANDARD.encode(serde_json::json!({ "servers": names }).to_string());
+            let signature = Signature::Sshsig { signature: "s".repeat(300) };
+            expect_room("uptime", None, Some(&Signed { payload, signatures: vec![signature] }), count)
+        };
+
+        assert!(room(800).is_ok());
+        let refusal = room(1_200).unwrap_err().to_string();
+        assert!(refusal.contains("several batches"), "{refusal}");
+        let unsigned = expect_room(&"x".repeat(2_000), None, None, 10_000).unwrap_err().to_string();
+        assert!(!unsigned.contains("signatures"), "{unsigned}");
+    }
 }

@@ -100,15 +100,19 @@ pub struct CommandSummaryOut {
 }
 
 impl CommandOut {
-    /// The present state of a job.
-    pub fn of_job(job: &Job) -> Self {
-        Self::with(CommandSummaryOut::of_job(job), job.output().to_stored().render())
+    /// The present state of a job. `now` is by the clock that all instances share.
+    pub fn of_job(job: &Job, now: Timestamp) -> Self {
+        let mut summary = CommandSummaryOut::of_job(job, now);
+        // Read after the state: once the end is known, the output is complete. Until then it may be cut in between.
+        let output = job.output();
+        summary.truncated |= output.is_cut();
+        Self::with(summary, output.to_stored().render())
     }
 
     /// The stored state of a command.
-    pub fn of_row(row: Command) -> Self {
+    pub fn of_row(row: Command, now: Timestamp) -> Self {
         let rendered = Stored::of(&row).render();
-        Self::with(row.into(), rendered)
+        Self::with(CommandSummaryOut::of_row(row, now), rendered)
     }
 
     fn with(summary: CommandSummaryOut, Rendered { output, stdout, stderr }: Rendered) -> Self {
@@ -118,36 +122,37 @@ impl CommandOut {
 
 impl CommandSummaryOut {
     /// The present state of a job: its row, and what the database does not know yet.
-    pub fn of_job(job: &Job) -> Self {
+    pub fn of_job(job: &Job, now: Timestamp) -> Self {
         let mut row = job.row.clone();
         row.started_at = job.started_at().map(Into::into);
         if job.is_sent() {
             row.status = JobStatus::Running.name().to_owned();
         }
-        let mut summary = Self::from(row);
+        let mut summary = Self::of_row(row, now);
         if let Some(end) = job.ended() {
-            summary.end(end, job.output().is_cut());
+            summary.end(end);
         }
+        summary.truncated |= job.is_cut();
         summary
     }
 
-    fn end(&mut self, end: End, is_cut: bool) {
+    fn end(&mut self, end: End) {
         self.status = end.status.into();
         self.exit_code = end.exit_code;
         self.duration_ms = end.duration_ms.map_or(0, |millis| i64::try_from(millis).unwrap_or(i64::MAX));
-        self.truncated = end.is_truncated || is_cut;
+        self.truncated |= end.is_truncated;
         self.error =
             end.error.and_then(|error| CommandErrorOut::of(Some(error.code), Some(error.detail), error.reason));
         self.finished_at = Some(TimeOut(end.at));
     }
-}
 
-impl From<Command> for CommandSummaryOut {
-    fn from(row: Command) -> Self {
+    /// The stored state of a command.
+    pub fn of_row(row: Command, now: Timestamp) -> Self {
         let status = JobStatus::of(&row.status);
         let started_at = row.started_at.map(Timestamp::from);
         let so_far = || match status {
-            JobStatus::Running => started_at.map_or(0, |started_at| Timestamp::now().millis_since(started_at)),
+            // The instance that started it may have read the shared clock a little differently.
+            JobStatus::Running => started_at.map_or(0, |started_at| now.millis_since(started_at).max(0)),
             _ => 0,
         };
         Self {
@@ -168,5 +173,53 @@ impl From<Command> for CommandSummaryOut {
             started_at: started_at.map(TimeOut),
             finished_at: row.finished_at.map(|at| TimeOut(at.into())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use signalbox_protocol::agent::{CommandOutput, Stream};
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::commands::NewJob;
+    use crate::commands::output::HALF;
+
+    fn job(now: Timestamp) -> Job {
+        Job::new(NewJob::of_make(Uuid::now_v7(), Uuid::nil()).into_row(JobStatus::Running, None, now))
+    }
+
+    fn says(job: &Job, data: String) {
+        job.add(&CommandOutput { command_id: job.id(), stream: Stream::Stdout, data, offset: None });
+    }
+
+    #[test]
+    fn a_running_command_says_that_its_output_is_cut() {
+        let now = Timestamp::from_millis(1_795_000_000_000);
+        let job = job(now);
+        let truncated =
+            || (CommandOut::of_job(&job, now).summary.truncated, CommandSummaryOut::of_job(&job, now).truncated);
+
+        says(&job, "x".repeat(2 * HALF));
+        assert_eq!(truncated(), (false, false));
+
+        says(&job, "x".to_owned());
+        assert_eq!(truncated(), (true, true));
+        let out = CommandOut::of_job(&job, now);
+        assert!(out.output.contains("[... 1 bytes left out ...]") && out.summary.finished_at.is_none());
+    }
+
+    #[test]
+    fn the_time_so_far_is_by_the_clock_of_the_start_and_never_negative() {
+        let started_at = Timestamp::from_millis(1_795_000_000_000);
+        let job = job(started_at);
+        let so_far = |millis| {
+            let now = started_at.plus_millis(millis);
+            let rows = CommandSummaryOut::of_row(job.row.clone(), now).duration_ms;
+            (CommandSummaryOut::of_job(&job, now).duration_ms, rows)
+        };
+
+        assert_eq!(so_far(1_500), (1_500, 1_500));
+        assert_eq!(so_far(-3_600_000), (0, 0));
     }
 }

@@ -3,7 +3,7 @@
 mod schema;
 
 use actix_web::web::Json;
-use deserr::{Deserr, ValuePointerRef};
+use deserr::Deserr;
 use paperclip::actix::web::{Resource, get, post};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use serde_json::json;
@@ -15,17 +15,19 @@ use schema::{ActedOut, ContainerDetailOut, ContainerLogsOut, Joined, ListedConta
 
 use super::error::ApiError;
 use super::extract::container::{ContainerId, OnContainer};
+use super::extract::cross_check::{CrossCheck, CrossChecked, Fields};
 use super::extract::fault::Faults;
-use super::extract::param::{Flag, TimeParam, Whole};
+use super::extract::param::{Flag, MAX_OFFSET, TimeParam, Whole, in_order, page};
 use super::extract::{Checked, NoQuery, OnServer, OptionalJson, See, UseContainers, UseLogs};
 use super::logs::turn_to_search;
 use super::path::at;
-use super::reply::fault_of;
+use super::reply::{Listed, fault_of};
 use super::signed_in::{SignedOrder, checked_signing};
 use crate::audit::{Entry, Outcome};
 use crate::docker::{Containers, Verb, outcome_of};
 use crate::registry::CallError;
 use crate::state::State;
+use crate::store::PageRequest;
 
 /// The default number of lines of a log.
 const DEFAULT_TAIL: u32 = 100;
@@ -36,6 +38,12 @@ pub struct ContainersQuery {
     /// Whether to include containers that are not running. Defaults to true.
     #[deserr(default)]
     all: Option<Flag>,
+    /// Maximum number of entries. Defaults to 100.
+    #[deserr(default)]
+    limit: Option<Whole<1, 500>>,
+    /// Number of entries to skip. Defaults to 0.
+    #[deserr(default)]
+    offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
 
 /// More about an action on a container.
@@ -63,7 +71,7 @@ pub struct StopQuery {
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = asks_for_something -> Faults)]
+#[deserr(error = Faults)]
 pub struct LogsQuery {
     /// Number of lines from the end. Defaults to 100.
     #[deserr(default)]
@@ -83,24 +91,31 @@ pub struct LogsQuery {
     timestamps: Option<Flag>,
 }
 
-fn asks_for_something(query: LogsQuery, _: ValuePointerRef<'_>) -> Result<LogsQuery, Faults> {
-    if query.since.zip(query.until).is_some_and(|(since, until)| until.0 < since.0) {
-        return Err(fault_of("until", "value_error.range", "ensure that until is not before since"));
+impl CrossCheck for LogsQuery {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        let mut faults = in_order(fields.sound("since"), fields.sound("until")).err().unwrap_or_default();
+        if !Flag::or(fields.sound("stdout"), true) && !Flag::or(fields.sound("stderr"), true) {
+            faults.0.extend(fault_of("stderr", "value_error.streams", "ensure that stdout or stderr is true").0);
+        }
+        if faults.0.is_empty() { Ok(()) } else { Err(faults) }
     }
-    if !Flag::or(query.stdout, true) && !Flag::or(query.stderr, true) {
-        return Err(fault_of("stderr", "value_error.streams", "ensure that stdout or stderr is true"));
-    }
-    Ok(query)
 }
 
 /// List the containers of a server
 ///
-/// The server's agent reads them now.
+/// Newest first. The server's agent reads them now.
 #[api_v2_operation(tags(Docker), operation_id = "list_containers")]
-pub async fn list(ask: Checked<OnServer<See>, ContainersQuery>) -> Result<Json<Vec<ListedContainerOut>>, ApiError> {
-    let containers = reader(&ask.state, ask.subject.access.server_id());
-    let found = containers.ask::<List>(ListParams { all: Flag::or(ask.query.all, true) }).await?;
-    Ok(Json(found.into_iter().map(ListedContainerOut::from).collect()))
+pub async fn list(ask: Checked<OnServer<See>, ContainersQuery>) -> Result<Listed<ListedContainerOut>, ApiError> {
+    let Checked { subject, query, state, .. } = ask;
+    let containers = reader(&state, subject.access.server_id());
+    let mut found = containers.ask::<List>(ListParams { all: Flag::or(query.all, true) }).await?;
+    // The engine counts in seconds, in which it may create several.
+    found.sort_by(|one, other| other.created_at.cmp(&one.created_at).then_with(|| one.id.cmp(&other.id)));
+    let total = found.len() as u64;
+    let PageRequest { limit, offset } = page(query.limit, query.offset);
+    let page = found.into_iter().skip(usize::try_from(offset).unwrap_or(usize::MAX));
+    let page = page.take(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(Listed { items: page.map(ListedContainerOut::from).collect(), total })
 }
 
 /// Get a container
@@ -129,8 +144,10 @@ pub async fn stats(ask: Checked<OnContainer<See>>) -> Result<Json<StatsOut>, Api
 ///
 /// The last lines, oldest first.
 #[api_v2_operation(tags(Docker), operation_id = "read_container_logs")]
-pub async fn logs(ask: Checked<OnContainer<UseLogs>, LogsQuery>) -> Result<Json<ContainerLogsOut>, ApiError> {
-    let Checked { subject, query, state, .. } = ask;
+pub async fn logs(
+    ask: Checked<OnContainer<UseLogs>, CrossChecked<LogsQuery>>,
+) -> Result<Json<ContainerLogsOut>, ApiError> {
+    let Checked { subject, query: CrossChecked(query), state, .. } = ask;
     let params = LogsParams {
         container_id: subject.path.container_id.0.clone(),
         tail: query.tail.map_or(DEFAULT_TAIL, |Whole(tail)| u32::try_from(tail).unwrap_or(u32::MAX)),

@@ -7,6 +7,8 @@ use crate::auth::factors::FactorError;
 use crate::auth::password::PasswordError;
 use crate::auth::setup::SetupError;
 use crate::auth::token::TokenError;
+use crate::http::extract::fault::Part;
+use crate::http::reply::fault_of;
 
 impl From<AccountError> for ApiError {
     fn from(error: AccountError) -> Self {
@@ -64,6 +66,9 @@ impl From<FactorError> for ApiError {
             FactorError::StepUpRequired => Self::code(ErrorCode::StepUpRequired),
             FactorError::TotpExists => {
                 refused(ErrorCode::BadRequest, "You have an authenticator app already: remove it first")
+            }
+            FactorError::PasswordMissing => {
+                Self::Invalid(fault_of("password", "value_error.missing", "field required").within(Part::Body))
             }
             FactorError::NoTotp => refused(ErrorCode::BadRequest, "You have no authenticator app: set one up first"),
             FactorError::WrongCode => {

@@ -41,6 +41,7 @@ impl From<StoreError> for ApiError {
             }
             StoreError::NoRecipient => Self::not_found("There is no account for the servers"),
             StoreError::NoAccount => Self::code(ErrorCode::TokenRevoked),
+            StoreError::NoServer => Self::not_found("Server not found"),
             StoreError::QuotaExceeded { quota, limit } => {
                 Self::Refused { code: ErrorCode::QuotaExceeded, detail: quota::exceeded(quota, limit).into() }
             }
@@ -65,6 +66,25 @@ impl From<AccessError> for ApiError {
             AccessError::Forbidden => Self::code(ErrorCode::Forbidden),
             AccessError::TokenNotAllowed => Self::code(ErrorCode::TokenNotAllowed),
             AccessError::Store(error) => error.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::ResponseError;
+    use actix_web::body::to_bytes;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_was_deleted_a_moment_ago_is_one_that_does_not_exist() {
+        let unknown = json!({ "detail": "Server not found", "status_code": 404, "code": "not_found" });
+
+        for error in [ApiError::from(StoreError::NoServer), ApiError::from(AccessError::NotFound)] {
+            let body = to_bytes(error.error_response().into_body()).await.unwrap();
+            assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), unknown);
         }
     }
 }

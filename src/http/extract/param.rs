@@ -2,21 +2,21 @@
 
 use std::collections::HashSet;
 
-use deserr::{Deserr, IntoValue, Value, ValueKind, ValuePointerRef};
+use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use serde_json::json;
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
-use super::fault::{Faults, wrong_kind};
-use super::field::described;
+use super::fault::Faults;
+use super::field::{described, string};
 use crate::http::reply::fault_of;
 use crate::store::PageRequest;
 
-/// The text of a parameter.
-fn text<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<String, Faults> {
+/// The text of a parameter. That of a repeated one is empty, which is no value of any type but text.
+fn text<V: IntoValue>(value: Value<V>) -> String {
     match value {
-        Value::String(text) => Ok(text),
-        other => Err(wrong_kind(other.kind(), &[ValueKind::String], location)),
+        Value::String(text) => text,
+        _ => String::new(),
     }
 }
 
@@ -26,7 +26,7 @@ pub struct Id(pub Uuid);
 
 impl Deserr<Faults> for Id {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
-        let text = text(value, location)?;
+        let text = text(value);
         // Only the usual form: other forms would be further addresses of the same object.
         let id = Uuid::try_parse(&text).ok().filter(|_| text.len() == 36);
         id.map(Self).ok_or_else(|| Faults::at(location, "type_error.uuid", "value is not a valid uuid"))
@@ -44,7 +44,7 @@ const MAX_IDS: usize = 100;
 
 impl Deserr<Faults> for Ids {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
-        let text = text(value, location)?;
+        let text = text(value);
         let ids: Option<Vec<Uuid>> =
             text.split(',').map(|id| Uuid::try_parse(id).ok().filter(|_| id.len() == 36)).collect();
         let ids = ids.ok_or_else(|| Faults::at(location, "type_error.uuid", "value is not a valid uuid"))?;
@@ -67,19 +67,20 @@ pub struct Whole<const MIN: u64, const MAX: u64>(pub u64);
 
 impl<const MIN: u64, const MAX: u64> Deserr<Faults> for Whole<MIN, MAX> {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
-        let text = text(value, location)?;
-        let is_number = !text.is_empty() && text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
-        if !is_number || text == "-" {
+        let text = text(value);
+        let digits = text.strip_prefix('-').unwrap_or(&text);
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(Faults::at(location, "type_error.integer", "value is not a valid integer"));
         }
-        let number = if text.starts_with('-') { None } else { Some(text.parse::<u64>().unwrap_or(u64::MAX)) };
-        match number {
-            None if MIN == 0 && text.trim_matches(['-', '0']).is_empty() => Ok(Self(0)),
-            None => Err(below(MIN, location)),
-            Some(number) if number < MIN => Err(below(MIN, location)),
-            Some(number) if number > MAX => Err(above(MAX, location)),
-            Some(number) => Ok(Self(number)),
+        let number = digits.parse::<u64>().unwrap_or(u64::MAX);
+        let is_negative = digits.len() < text.len() && number > 0;
+        if is_negative || number < MIN {
+            return Err(below(MIN, location));
         }
+        if number > MAX {
+            return Err(above(MAX, location));
+        }
+        Ok(Self(number))
     }
 }
 
@@ -107,7 +108,7 @@ pub struct TimeParam(pub Timestamp);
 
 impl Deserr<Faults> for TimeParam {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
-        let text = text(value, location)?;
+        let text = text(value);
         // A `+` in an offset that was not percent-encoded has become a space.
         Timestamp::parse(&text.replace(' ', "+"))
             .map(Self)
@@ -140,7 +141,7 @@ impl Flag {
 
 impl Deserr<Faults> for Flag {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
-        match text(value, location)?.to_ascii_lowercase().as_str() {
+        match text(value).to_ascii_lowercase().as_str() {
             "true" | "1" | "yes" | "on" => Ok(Self(true)),
             "false" | "0" | "no" | "off" => Ok(Self(false)),
             _ => Err(Faults::at(location, "type_error.bool", "value could not be parsed to a boolean")),
@@ -159,28 +160,37 @@ const MAX_SEARCH: usize = 200;
 
 impl Deserr<Faults> for SearchText {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
-        super::field::bounded(text(value, location)?, 0, MAX_SEARCH, location).map(Self)
+        super::field::bounded(string(value, location)?, 0, MAX_SEARCH, location).map(Self)
     }
 }
 
 described!(SearchText, json!({ "type": "string", "maxLength": MAX_SEARCH, "pattern": super::field::TEXT }));
 
-/// Names, separated by commas or in several parameters.
+/// Texts of ids, separated by commas or in several parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Names(pub HashSet<String>);
+pub struct IdTexts(pub HashSet<String>);
 
-impl Deserr<Faults> for Names {
+impl Deserr<Faults> for IdTexts {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
-        let texts: Vec<String> = match value {
-            Value::String(text) => vec![text],
-            other => Vec::<String>::deserialize_from_value(other, location)?,
-        };
-        let names = texts.iter().flat_map(|text| text.split(',')).map(str::trim);
-        Ok(Self(names.filter(|name| !name.is_empty()).map(str::to_owned).collect()))
+        let texts = texts(value, location)?;
+        Ok(Self(texts.iter().flat_map(|text| listed(text)).map(str::to_owned).collect()))
     }
 }
 
-described!(Names, json!({ "type": "string", "example": "cpu_percent,memory_percent" }));
+described!(IdTexts, json!({ "type": "string", "example": "019aa0b8-7d1c-7e3a-9c61-0d5f8f3f2b10" }));
+
+/// The texts of a parameter that may be repeated.
+pub fn texts<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Vec<String>, Faults> {
+    match value {
+        Value::String(text) => Ok(vec![text]),
+        other => Vec::<String>::deserialize_from_value(other, location),
+    }
+}
+
+/// What commas separate in a text, without the blanks around it.
+pub fn listed(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty())
+}
 
 /// The page of a list.
 #[derive(Debug, Clone, Copy, Deserr, paperclip::actix::Apiv2Schema)]
@@ -210,5 +220,53 @@ pub fn page(limit: Option<Whole<1, 500>>, offset: Option<Whole<0, { MAX_OFFSET }
 impl From<PageQuery> for PageRequest {
     fn from(query: PageQuery) -> Self {
         page(query.limit, query.offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The type of a value's fault, if it has one.
+    fn kind_of<T: Deserr<Faults>>(value: serde_json::Value) -> Option<String> {
+        let Faults(found) = deserr::deserialize::<T, _, Faults>(value).err()?;
+        found.into_iter().next().map(|fault| fault.r#type)
+    }
+
+    #[test]
+    fn a_number_has_one_sign_at_most() {
+        let cases = [
+            ("5", None),
+            ("005", None),
+            ("-5", Some("value_error.number.not_ge")),
+            ("-99999999999999999999", Some("value_error.number.not_ge")),
+            ("0", Some("value_error.number.not_ge")),
+            ("-0", Some("value_error.number.not_ge")),
+            ("501", Some("value_error.number.not_le")),
+            ("99999999999999999999", Some("value_error.number.not_le")),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(kind_of::<Whole<1, 500>>(json!(text)).as_deref(), expected, "{text}");
+        }
+        for text in ["", "-", "--", "--5", "--0", "---0", "-5-", "+5", " 5", "5.0", "five"] {
+            let kind = Some("type_error.integer");
+            assert_eq!(kind_of::<Whole<1, 500>>(json!(text)).as_deref(), kind, "{text}");
+            assert_eq!(kind_of::<Whole<0, 500>>(json!(text)).as_deref(), kind, "{text}");
+        }
+        for text in ["0", "-0", "-000"] {
+            assert_eq!(kind_of::<Whole<0, 500>>(json!(text)), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_repeated_parameter_has_the_wrong_type() {
+        let (numbers, flags, ids) = (json!(["1", "2"]), json!(["true", "true"]), json!([Uuid::nil(), Uuid::nil()]));
+
+        assert_eq!(kind_of::<Whole<1, 500>>(numbers).as_deref(), Some("type_error.integer"));
+        assert_eq!(kind_of::<Flag>(flags).as_deref(), Some("type_error.bool"));
+        assert_eq!(kind_of::<Id>(ids.clone()).as_deref(), Some("type_error.uuid"));
+        assert_eq!(kind_of::<Ids>(ids).as_deref(), Some("type_error.uuid"));
+        assert_eq!(kind_of::<TimeParam>(json!(["", ""])).as_deref(), Some("value_error.datetime"));
+        assert_eq!(kind_of::<SearchText>(json!(["a", "b"])).as_deref(), Some("type_error.str"));
     }
 }

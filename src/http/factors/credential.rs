@@ -11,11 +11,24 @@ use crate::auth::webauthn::{Assertion, Registration};
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::{TEXT, bounded, described, string, text_field};
 
+/// The longest text that can be a code.
+const MAX_CODE: usize = 8_192;
+
 text_field!(
     /// A code of an authenticator app, or a recovery code: any text, because it is only compared.
     Otp(SecretString),
-    |text, location| bounded(text, 1, 64, location).map(SecretString::from),
-    json!({ "type": "string", "minLength": 1, "maxLength": 64, "pattern": TEXT, "example": "287082" })
+    |text, location| bounded(text, 1, MAX_CODE, location).map(SecretString::from),
+    json!({ "type": "string", "minLength": 1, "maxLength": MAX_CODE, "pattern": TEXT, "example": "287082" })
+);
+
+text_field!(
+    /// An [`Otp`] of a form, in which a field that nobody has filled in is empty.
+    FormOtp(Option<SecretString>),
+    |text, location| {
+        let text = bounded(text, 0, MAX_CODE, location)?;
+        Ok((!text.is_empty()).then(|| text.into()))
+    },
+    json!({ "type": "string", "maxLength": MAX_CODE, "pattern": TEXT, "example": "287082" })
 );
 
 /// The longest text of bytes. Authenticators send some hundred bytes, and attestations some thousand.

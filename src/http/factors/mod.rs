@@ -9,8 +9,8 @@ use paperclip::actix::web::{Resource, delete, get, post};
 use paperclip::actix::{Apiv2Schema, api_v2_operation};
 use serde::Serialize;
 
-use self::credential::AssertionIn;
-pub use self::credential::Otp;
+pub use self::credential::FormOtp;
+use self::credential::{AssertionIn, Otp};
 use super::error::{ApiError, ErrorCode};
 use super::extract::fault::Faults;
 use super::extract::field::Shown;

@@ -14,16 +14,20 @@ use crate::http::auth::{TokenPairOut, shown};
 use crate::http::error::ApiError;
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::Name;
+use crate::http::extract::param::PageQuery;
 use crate::http::extract::{self, Anyone, CallerAt, Checked, Fresh, IdPath, NoQuery, SignedIn, Unproved};
 use crate::http::field_out::{Id, TimeOut};
 use crate::http::refresh_cookie::{Browser, WithCookie};
 use crate::http::reply::{Done, Listed};
-use crate::store::Passkey;
+use crate::store::{MAX_PASSKEYS, PageRequest, Passkey};
 
 /// What authenticators show as the name of the service.
 const NAME: &str = "Signalbox";
 
 const KIND: &str = "public-key";
+
+/// All passkeys of a user.
+const ALL: PageRequest = PageRequest { limit: MAX_PASSKEYS, offset: 0 };
 
 /// A passkey must be found without a name, and check who uses it.
 const REQUIRED: &str = "required";
@@ -101,7 +105,7 @@ pub async fn begin_registration(
     let factors = &ask.state.accounts.factors;
     let rp_id = factors.verifier().map_err(FactorError::from)?.relying_party.id.clone();
     factors.check_may_change(&caller).await?;
-    let known = ask.state.store.list_passkeys(caller.user_id).await?;
+    let known = ask.state.store.list_passkeys(caller.user_id, ALL).await?.items;
     let challenge = factors.challenge(Purpose::Register(caller.user_id))?;
     let algorithm = |alg| AlgorithmOut { kind: KIND.to_owned(), alg };
     let credential = |known: Passkey| CredentialOut { kind: KIND.to_owned(), id: base64url(&known.credential_id) };
@@ -170,14 +174,11 @@ pub async fn register(
 }
 
 /// List your passkeys
-///
-/// Oldest first.
 #[api_v2_operation(tags(Authentication), operation_id = "list_passkeys")]
-pub async fn list(ask: Checked<Unproved<SignedIn>>) -> Result<Listed<PasskeyOut>, ApiError> {
+pub async fn list(ask: Checked<Unproved<SignedIn>, PageQuery>) -> Result<Listed<PasskeyOut>, ApiError> {
     let Unproved(SignedIn { caller, .. }) = ask.subject;
-    let items: Vec<PasskeyOut> =
-        ask.state.store.list_passkeys(caller.user_id).await?.into_iter().map(PasskeyOut::from).collect();
-    Ok(Listed { total: u64::try_from(items.len()).unwrap_or(u64::MAX), items })
+    let page = ask.state.store.list_passkeys(caller.user_id, ask.query.into()).await?;
+    Ok(Listed { items: page.items.into_iter().map(PasskeyOut::from).collect(), total: page.total })
 }
 
 /// Remove a passkey

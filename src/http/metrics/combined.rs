@@ -19,9 +19,11 @@ use super::range::{check_range, range_of};
 use super::{DAMAGED_BLOCKS, csv, prefers_csv};
 use crate::auth::access::{AccessError, Action};
 use crate::http::error::ApiError;
+use crate::http::extract::cross_check::{CrossCheck, CrossChecked, Fields};
 use crate::http::extract::fault::{Faults, Part, not_a_member};
 use crate::http::extract::field::{described, string};
-use crate::http::extract::param::{Names, SearchText, TimeParam, Whole};
+use crate::http::extract::names::FewNames;
+use crate::http::extract::param::{IdTexts, SearchText, TimeParam, Whole};
 use crate::http::extract::{Checked, SignedIn};
 use crate::http::field_out::Id;
 use crate::http::reply::fault_of;
@@ -79,7 +81,7 @@ pub struct ServerIds(Vec<Uuid>);
 
 impl Deserr<Faults> for ServerIds {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
-        let Names(texts) = Names::deserialize_from_value(value, location)?;
+        let IdTexts(texts) = IdTexts::deserialize_from_value(value, location)?;
         if texts.len() > MAX_SERVER_IDS {
             let msg = format!("ensure this value has at most {MAX_SERVER_IDS} items");
             return Err(Faults::at(location, "value_error.list.max_items", msg));
@@ -93,7 +95,7 @@ impl Deserr<Faults> for ServerIds {
 described!(ServerIds, json!({ "type": "string", "example": "019aa0b8-7d1c-7e3a-9c61-0d5f8f3f2b10" }));
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = is_sound -> Faults)]
+#[deserr(error = Faults)]
 pub struct CombinedQuery {
     /// The start of the range. Defaults to one hour before the end.
     #[deserr(default)]
@@ -104,10 +106,10 @@ pub struct CombinedQuery {
     /// Maximum number of points. Defaults to 300.
     #[deserr(default)]
     max_points: Option<Whole<1, 500>>,
-    /// The series, separated by commas, at most 8. Defaults to `cpu_percent`. `container_cpu:*` stands for every target of
-    /// a series.
+    /// The series, separated by commas or each in a parameter of its own, as a name with a comma must be. At most 8.
+    /// Defaults to `cpu_percent`. `container_cpu:*` stands for every target of a series.
     #[deserr(default)]
-    names: Option<Names>,
+    names: Option<FewNames<MAX_NAMES>>,
     /// Only these servers, at most 100. Servers that do not exist are left out.
     #[deserr(default)]
     server: Option<ServerIds>,
@@ -133,13 +135,10 @@ pub struct CombinedQuery {
     rank: Option<Rank>,
 }
 
-fn is_sound(query: CombinedQuery, _: ValuePointerRef<'_>) -> Result<CombinedQuery, Faults> {
-    let mut faults = check_range(query.start, query.end).err().unwrap_or_default();
-    if query.names.as_ref().is_some_and(|Names(names)| names.len() > MAX_NAMES) {
-        let msg = format!("ensure this value has at most {MAX_NAMES} items");
-        faults.0.extend(fault_of("names", "value_error.list.max_items", &msg).0);
+impl CrossCheck for CombinedQuery {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        check_range(fields.sound("start"), fields.sound("end"))
     }
-    if faults.0.is_empty() { Ok(query) } else { Err(faults) }
 }
 
 /// Values by bucket; null where no server has one.
@@ -230,8 +229,11 @@ impl OperationModifier for Combined {
 /// lines that rank highest. Counters are rates per second. A point counts only the servers that have a value there, and says
 /// how many. Missing points are null. At most 1000 servers. With `Accept: text/csv` the response is a table.
 #[api_v2_operation(tags(Metrics), operation_id = "read_combined_series")]
-pub async fn combined(request: HttpRequest, ask: Checked<SignedIn, CombinedQuery>) -> Result<Combined, ApiError> {
-    let query = ask.query;
+pub async fn combined(
+    request: HttpRequest,
+    ask: Checked<SignedIn, CrossChecked<CombinedQuery>>,
+) -> Result<Combined, ApiError> {
+    let CrossChecked(query) = ask.query;
     let caller = ask.subject.caller;
     let filter = Filter { ids: query.server, status: query.status, tag: query.tag, text: query.q };
     let servers = filter.servers(&ask.state, &caller).await?;
@@ -239,10 +241,9 @@ pub async fn combined(request: HttpRequest, ask: Checked<SignedIn, CombinedQuery
     let range = range_of(query.start, query.end, HOUR_MS);
     let history = ask.state.metrics.history.read_by(Some(caller.user_id)).in_passing();
     let grid = Grid::new(range, history.common_width(range, query.max_points.map_or(DEFAULT_MAX_POINTS, |Whole(n)| n)));
-    let mut names: Vec<String> = query.names.map_or_else(Vec::new, |Names(names)| names.into_iter().collect());
-    if names.is_empty() {
-        names.push(DEFAULT_NAME.to_owned());
-    }
+    let given = query.names.map(|FewNames(names)| names).filter(|names| names.count() > 0);
+    let wanted = given.unwrap_or_else(|| [DEFAULT_NAME].into());
+    let mut names: Vec<String> = wanted.all().into_iter().collect();
     names.sort_unstable();
 
     let asked = Asked { grid, range, names: &names };
@@ -255,6 +256,7 @@ pub async fn combined(request: HttpRequest, ask: Checked<SignedIn, CombinedQuery
         let member = Member { server_id: server.record.id, tags: &server.tags, spacing_ms };
         combiner.add(member, &names, &series).map_err(|TooManyLines| HistoryError::TooMuch)?;
     }
+    combiner.keep(&wanted.meant(|name| combiner.has(name)));
     let top = query.top.map_or(DEFAULT_TOP, |Whole(top)| top);
     let found = combiner.finish(query.rank.unwrap_or(Rank::Max), usize::try_from(top).unwrap_or(usize::MAX));
     let lines = CombinedOut::new(grid, found, &servers);

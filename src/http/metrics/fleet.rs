@@ -1,12 +1,12 @@
 //! The recent metrics of many servers, for the small charts of an overview.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use actix_web::body::BoxBody;
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, Responder};
-use deserr::{Deserr, ValuePointerRef};
+use deserr::Deserr;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use paperclip::actix::{Apiv2Schema, OperationModifier, api_v2_operation};
 use paperclip::v2::models::{DefaultOperationRaw, DefaultSchemaRaw};
@@ -19,8 +19,10 @@ use super::schema::FleetSeriesOut;
 use super::series::chunks;
 use super::slices::{SLICED_FROM, sliced};
 use crate::http::error::ApiError;
+use crate::http::extract::cross_check::{CrossCheck, CrossChecked, Fields};
 use crate::http::extract::fault::Faults;
-use crate::http::extract::param::{Ids, MAX_OFFSET, Names, SearchText, TimeParam, Whole, page};
+use crate::http::extract::names::{FewNames, Names};
+use crate::http::extract::param::{Ids, MAX_OFFSET, SearchText, TimeParam, Whole, page};
 use crate::http::extract::{Checked, SignedIn};
 use crate::http::reply::{Listed, TOTAL_COUNT, fault_of};
 use crate::http::server_filter::{StatusParam, filter};
@@ -47,7 +49,7 @@ const MAX_POINTS: usize = 500_000;
 const READ_AT_ONCE: usize = 4;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = is_sound -> Faults)]
+#[deserr(error = Faults)]
 pub struct FleetQuery {
     /// The start of the range. Defaults to one hour before the end.
     #[deserr(default)]
@@ -59,9 +61,10 @@ pub struct FleetQuery {
     /// names is at most 250000.
     #[deserr(default)]
     max_points: Option<Whole<1, 500>>,
-    /// The series, separated by commas, at most 8. Defaults to `cpu_percent` and `memory_percent`.
+    /// The series, separated by commas or each in a parameter of its own, as a name with a comma must be. At most 8.
+    /// Defaults to `cpu_percent` and `memory_percent`.
     #[deserr(default)]
-    names: Option<Names>,
+    names: Option<FewNames<MAX_NAMES>>,
     /// Only these of your servers: their ids, separated by commas, at most 100.
     #[deserr(default)]
     ids: Option<Ids>,
@@ -81,24 +84,26 @@ pub struct FleetQuery {
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
 
-fn is_sound(query: FleetQuery, _: ValuePointerRef<'_>) -> Result<FleetQuery, Faults> {
-    let mut faults = check_range(query.start, query.end).err().unwrap_or_default();
-    if query.names.as_ref().is_some_and(|Names(names)| names.len() > MAX_NAMES) {
-        let msg = format!("ensure this value has at most {MAX_NAMES} items");
-        faults.0.extend(fault_of("names", "value_error.list.max_items", &msg).0);
+impl CrossCheck for FleetQuery {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        let mut faults = check_range(fields.sound("start"), fields.sound("end")).err().unwrap_or_default();
+        let count = |names: Option<FewNames<MAX_NAMES>>| names.map_or(DEFAULT_NAMES.len(), |FewNames(few)| few.count());
+        // Those that are too many are as many as may be.
+        let names = fields.sound("names").map_or(MAX_NAMES, count) as u64;
+        let limit = fields.sound("limit").map(|limit| page(limit, None).limit);
+        let asked = fields.sound("max_points").map(max_points).zip(limit).map(|(points, limit)| points * limit * names);
+        if let Some(asked) = asked.filter(|asked| *asked > MAX_ASKED) {
+            let msg = format!(
+                "max_points times limit times names is {asked}; ensure it is less than or equal to {MAX_ASKED}"
+            );
+            faults.0.extend(fault_of("max_points", "value_error.number.not_le", &msg).0);
+        }
+        if faults.0.is_empty() { Ok(()) } else { Err(faults) }
     }
-    let names = query.names.as_ref().map_or(DEFAULT_NAMES.len(), |Names(names)| names.len().min(MAX_NAMES));
-    let asked = max_points(&query) * page(query.limit, None).limit * names as u64;
-    if asked > MAX_ASKED {
-        let msg =
-            format!("max_points times limit times names is {asked}; ensure it is less than or equal to {MAX_ASKED}");
-        faults.0.extend(fault_of("max_points", "value_error.number.not_le", &msg).0);
-    }
-    if faults.0.is_empty() { Ok(query) } else { Err(faults) }
 }
 
-fn max_points(query: &FleetQuery) -> u64 {
-    query.max_points.map_or(DEFAULT_MAX_POINTS, |Whole(count)| count)
+fn max_points(asked: Option<Whole<1, 500>>) -> u64 {
+    asked.map_or(DEFAULT_MAX_POINTS, |Whole(count)| count)
 }
 
 /// The columns of a list of servers, already serialized.
@@ -154,15 +159,15 @@ impl OperationModifier for FleetColumns {
 /// For small charts: for each server, by name, the same columns as `GET /metrics/{server_id}/series`. Servers are
 /// selected as in `GET /servers`.
 #[api_v2_operation(tags(Metrics), operation_id = "read_fleet_series")]
-pub async fn fleet(ask: Checked<SignedIn, FleetQuery>) -> Result<FleetColumns, ApiError> {
-    let query = ask.query;
-    let max_points = max_points(&query);
+pub async fn fleet(ask: Checked<SignedIn, CrossChecked<FleetQuery>>) -> Result<FleetColumns, ApiError> {
+    let CrossChecked(query) = ask.query;
+    let max_points = max_points(query.max_points);
     let chosen = query.ids.map(|Ids(ids)| ids);
     let filter = ServerFilter { ids: chosen, ..filter(query.status, query.tag, query.q) };
     let listed = page(query.limit, query.offset);
     let found =
         ask.state.store.list_servers(&ask.state.accounts.access.visible(&ask.subject.caller), filter, listed).await?;
-    let names = query.names.map_or_else(|| DEFAULT_NAMES.map(str::to_owned).into(), |Names(names)| names);
+    let names = query.names.map_or_else(|| DEFAULT_NAMES.into(), |FewNames(names)| names);
     let asked =
         ColumnsQuery { range: range(query.start, query.end), resolution: Resolution::Auto { max_points }, names };
 
@@ -191,13 +196,13 @@ pub async fn fleet(ask: Checked<SignedIn, FleetQuery>) -> Result<FleetColumns, A
 struct ColumnsQuery {
     range: TimeRange,
     resolution: Resolution,
-    names: HashSet<String>,
+    names: Names,
 }
 
 impl ColumnsQuery {
     /// How many points the columns of these servers have at most; `None` if only the data shows that.
     fn most_points(&self, max_points: u64, servers: usize) -> Option<u64> {
-        let series = Selection::named(self.names.iter().cloned()).most_series()?;
+        let series = Selection::named(self.names.all()).most_series()?;
         Some(series.saturating_mul(max_points).saturating_mul(servers as u64))
     }
 }
@@ -208,9 +213,10 @@ async fn course(
     server_id: Uuid,
     asked: &ColumnsQuery,
 ) -> Result<(Vec<u8>, usize, usize), HistoryError> {
-    let wanted = Selection::named(asked.names.iter().cloned());
+    let wanted = Selection::named(asked.names.all());
     let reader = history.open(server_id, asked.range, asked.resolution, wanted).await?;
-    let series = series::read(reader, asked.resolution).await?;
+    let mut series = series::read(reader, asked.resolution).await?;
+    asked.names.remove_parts(&mut series.columns);
     let (points, damaged_blocks) = (series.timestamps.len() * series.columns.len(), series.damaged_blocks);
     Ok((written(server_id, series), points, damaged_blocks))
 }

@@ -20,9 +20,10 @@ use super::DAMAGED_BLOCKS;
 use super::range::{check_range, range};
 use crate::auth::access::{AccessError, Action};
 use crate::http::error::ApiError;
+use crate::http::extract::cross_check::{CrossCheck, CrossChecked, Fields};
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::{TEXT, bounded, described, string};
-use crate::http::extract::param::{MAX_OFFSET, Names, TimeParam, Whole, page};
+use crate::http::extract::param::{IdTexts, MAX_OFFSET, TimeParam, Whole, page};
 use crate::http::extract::{Checked, SignedIn};
 use crate::http::field_out::Id;
 use crate::http::reply::{TOTAL_COUNT, add_header, fault_of};
@@ -63,7 +64,7 @@ described!(
 );
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = is_sound -> Faults)]
+#[deserr(error = Faults)]
 pub struct HeatQuery {
     /// The name of the series: in full, or the part before the colon for every disk, interface, sensor or other target.
     /// Of several the highest value counts. Defaults to `cpu_percent`.
@@ -80,7 +81,7 @@ pub struct HeatQuery {
     buckets: Option<Whole<1, 2_000>>,
     /// Only these servers: ids separated by commas, at most 100. `limit` and `offset` then have no effect.
     #[deserr(default)]
-    servers: Option<Names>,
+    servers: Option<IdTexts>,
     /// Maximum number of servers, sorted by name. Defaults to 100.
     #[deserr(default)]
     limit: Option<Whole<1, 500>>,
@@ -89,36 +90,39 @@ pub struct HeatQuery {
     offset: Option<Whole<0, { MAX_OFFSET }>>,
 }
 
-fn is_sound(query: HeatQuery, _: ValuePointerRef<'_>) -> Result<HeatQuery, Faults> {
-    let mut faults = check_range(query.start, query.end).err().unwrap_or_default();
-    let count = match &query.servers {
-        Some(Names(ids)) if ids.len() > MAX_SERVERS => {
-            let msg = format!("ensure this value has at most {MAX_SERVERS} items");
-            faults.0.extend(fault_of("servers", "value_error.list.max_items", &msg).0);
-            0
-        }
-        Some(Names(ids)) => {
-            if ids.iter().any(|id| id_of(id).is_none()) {
-                faults.0.extend(fault_of("servers", "type_error.uuid", "value is not a valid uuid").0);
+impl CrossCheck for HeatQuery {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        let mut faults = check_range(fields.sound("start"), fields.sound("end")).err().unwrap_or_default();
+        let count = match fields.sound("servers") {
+            Some(Some(IdTexts(ids))) if ids.len() > MAX_SERVERS => {
+                let msg = format!("ensure this value has at most {MAX_SERVERS} items");
+                faults.0.extend(fault_of("servers", "value_error.list.max_items", &msg).0);
+                None
             }
-            ids.len() as u64
+            Some(Some(IdTexts(ids))) => {
+                if ids.iter().any(|id| id_of(id).is_none()) {
+                    faults.0.extend(fault_of("servers", "type_error.uuid", "value is not a valid uuid").0);
+                }
+                Some(ids.len() as u64)
+            }
+            Some(None) => fields.sound("limit").map(|limit| page(limit, None).limit),
+            None => None,
+        };
+        let asked = fields.sound("buckets").map(max_buckets).zip(count).map(|(buckets, count)| buckets * count);
+        if let Some(asked) = asked.filter(|asked| *asked > MAX_ASKED) {
+            let msg = format!("buckets times servers is {asked}; ensure it is less than or equal to {MAX_ASKED}");
+            faults.0.extend(fault_of("buckets", "value_error.number.not_le", &msg).0);
         }
-        None => page(query.limit, None).limit,
-    };
-    let asked = max_buckets(&query) * count;
-    if asked > MAX_ASKED {
-        let msg = format!("buckets times servers is {asked}; ensure it is less than or equal to {MAX_ASKED}");
-        faults.0.extend(fault_of("buckets", "value_error.number.not_le", &msg).0);
+        if faults.0.is_empty() { Ok(()) } else { Err(faults) }
     }
-    if faults.0.is_empty() { Ok(query) } else { Err(faults) }
 }
 
 fn id_of(text: &str) -> Option<Uuid> {
     Uuid::try_parse(text).ok().filter(|_| text.len() == 36)
 }
 
-fn max_buckets(query: &HeatQuery) -> u64 {
-    query.buckets.map_or(DEFAULT_BUCKETS, |Whole(count)| count)
+fn max_buckets(asked: Option<Whole<1, 2_000>>) -> u64 {
+    asked.map_or(DEFAULT_BUCKETS, |Whole(count)| count)
 }
 
 /// One metric of many servers.
@@ -199,11 +203,11 @@ impl OperationModifier for Heat {
 /// For a heat map: every server has the same buckets. A value counts until the next one, so a bucket is null only if
 /// nothing was measured then.
 #[api_v2_operation(tags(Metrics), operation_id = "read_fleet_heat")]
-pub async fn heat(ask: Checked<SignedIn, HeatQuery>) -> Result<Heat, ApiError> {
-    let (caller, query) = (ask.subject.caller, ask.query);
-    let grid = Grid::new(range(query.start, query.end), max_buckets(&query));
+pub async fn heat(ask: Checked<SignedIn, CrossChecked<HeatQuery>>) -> Result<Heat, ApiError> {
+    let (caller, CrossChecked(query)) = (ask.subject.caller, ask.query);
+    let grid = Grid::new(range(query.start, query.end), max_buckets(query.buckets));
     let servers = match query.servers {
-        Some(Names(ids)) => own(&ask.state, &caller, ids.iter().filter_map(|id| id_of(id))).await?,
+        Some(IdTexts(ids)) => own(&ask.state, &caller, ids.iter().filter_map(|id| id_of(id))).await?,
         None => listed(&ask.state, &caller, query.limit, query.offset).await?,
     };
     let name = query.metric.map_or_else(|| DEFAULT_METRIC.to_owned(), |MetricName(name)| name);

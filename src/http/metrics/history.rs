@@ -8,7 +8,7 @@ use actix_web::body::BoxBody;
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, Responder};
 use bytes::Bytes;
-use deserr::{Deserr, ValuePointerRef};
+use deserr::Deserr;
 use futures_util::stream;
 use paperclip::actix::{Apiv2Schema, OperationModifier, api_v2_operation};
 use paperclip::v2::models::{DefaultOperationRaw, DefaultSchemaRaw};
@@ -23,6 +23,7 @@ use super::slices::next_slice;
 use super::{DAMAGED_BLOCKS, RESOLUTION_SECONDS, prefers_csv};
 use crate::fleet::snapshot_json;
 use crate::http::error::ApiError;
+use crate::http::extract::cross_check::{CrossCheck, CrossChecked, Fields};
 use crate::http::extract::fault::Faults;
 use crate::http::extract::param::{TimeParam, Whole};
 use crate::http::extract::{Checked, OnServer, See};
@@ -33,7 +34,7 @@ use crate::metrics::query::wanted::Selection;
 use crate::shares::Revocable;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = ends_after_start -> Faults)]
+#[deserr(error = Faults)]
 pub struct HistoryQuery {
     /// The start of the range. Defaults to one hour before the end.
     #[deserr(default)]
@@ -49,9 +50,10 @@ pub struct HistoryQuery {
     max_points: Option<Whole<1, 20_000>>,
 }
 
-fn ends_after_start(query: HistoryQuery, _: ValuePointerRef<'_>) -> Result<HistoryQuery, Faults> {
-    check_range(query.start, query.end)?;
-    Ok(query)
+impl CrossCheck for HistoryQuery {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        check_range(fields.sound("start"), fields.sound("end"))
+    }
 }
 
 /// The format of the points.
@@ -199,8 +201,11 @@ impl OperationModifier for Streamed {
 /// Snapshots, oldest first. Each is the mean of its period (for counters, the last value). A gap stays a gap. With
 /// `Accept: text/csv` the response is a table.
 #[api_v2_operation(tags(Metrics), operation_id = "read_metrics_history")]
-pub async fn history(request: HttpRequest, ask: Checked<OnServer<See>, HistoryQuery>) -> Result<Streamed, ApiError> {
-    let query = ask.query;
+pub async fn history(
+    request: HttpRequest,
+    ask: Checked<OnServer<See>, CrossChecked<HistoryQuery>>,
+) -> Result<Streamed, ApiError> {
+    let CrossChecked(query) = ask.query;
     let server_id = ask.subject.access.server_id();
     let history = ask.state.metrics.history.read_by(ask.subject.actor.user_id);
     let (range, wanted) = (range(query.start, query.end), resolution(query.resolution, query.max_points));

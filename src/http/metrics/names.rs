@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use actix_web::body::BoxBody;
 use actix_web::{HttpRequest, HttpResponse, Responder};
 use bytes::Bytes;
-use deserr::{Deserr, ValuePointerRef};
+use deserr::Deserr;
 use futures_util::stream;
 use paperclip::actix::{Apiv2Schema, OperationModifier, api_v2_operation};
 use paperclip::v2::models::{DefaultOperationRaw, DefaultSchemaRaw};
@@ -19,6 +19,7 @@ use uuid::Uuid;
 use super::combined::{Filter, ServerIds};
 use super::range::{check_range, range_of};
 use crate::http::error::ApiError;
+use crate::http::extract::cross_check::{CrossCheck, CrossChecked, Fields};
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::described;
 use crate::http::extract::param::{SearchText, TimeParam, Whole};
@@ -35,7 +36,7 @@ const HELP_FROM: usize = 8;
 const AT_ONCE: usize = 500;
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = ends_after_start -> Faults)]
+#[deserr(error = Faults)]
 pub struct NamesQuery {
     /// The start of the range. Defaults to 90 days before the end.
     #[deserr(default)]
@@ -51,9 +52,10 @@ pub struct NamesQuery {
     limit: Option<Whole<1, { MAX_NAMES as u64 }>>,
 }
 
-fn ends_after_start(query: NamesQuery, _: ValuePointerRef<'_>) -> Result<NamesQuery, Faults> {
-    check_range(query.start, query.end)?;
-    Ok(query)
+impl CrossCheck for NamesQuery {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        check_range(fields.sound("start"), fields.sound("end"))
+    }
 }
 
 /// List the series of a server
@@ -63,8 +65,8 @@ fn ends_after_start(query: NamesQuery, _: ValuePointerRef<'_>) -> Result<NamesQu
 /// first, then those of its cores, disks, devices, interfaces, sensors and containers, then open series, which only the
 /// agent knows; within each group, recent series come before older ones.
 #[api_v2_operation(tags(Metrics), operation_id = "list_metrics_names")]
-pub async fn names(ask: Checked<OnServer<See>, NamesQuery>) -> Result<NameList, ApiError> {
-    let NamesQuery { start, end, q, limit } = ask.query;
+pub async fn names(ask: Checked<OnServer<See>, CrossChecked<NamesQuery>>) -> Result<NameList, ApiError> {
+    let CrossChecked(NamesQuery { start, end, q, limit }) = ask.query;
     let range = range_of(start, end, NAMES_RANGE_MS);
     let limit = limit.map_or(MAX_NAMES, |Whole(limit)| limit as usize);
     let part = q.as_ref().map(|SearchText(part)| part.as_str());

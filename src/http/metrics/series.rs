@@ -6,7 +6,7 @@ use std::time::Duration;
 use actix_web::body::BoxBody;
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, Responder};
-use deserr::{Deserr, ValuePointerRef};
+use deserr::Deserr;
 use paperclip::actix::{Apiv2Schema, OperationModifier, api_v2_operation};
 use paperclip::v2::models::{DefaultOperationRaw, DefaultSchemaRaw};
 use paperclip::v2::schema::Apiv2Schema;
@@ -16,14 +16,16 @@ use super::schema::SeriesOut;
 use super::slices::{SLICED_FROM, sliced};
 use super::{DAMAGED_BLOCKS, csv, prefers_csv};
 use crate::http::error::ApiError;
+use crate::http::extract::cross_check::{CrossCheck, CrossChecked, Fields};
 use crate::http::extract::fault::Faults;
-use crate::http::extract::param::{Names, TimeParam, Whole};
+use crate::http::extract::names::Names;
+use crate::http::extract::param::{TimeParam, Whole};
 use crate::http::extract::{Checked, OnServer, See};
 use crate::metrics::query::wanted::Selection;
 use crate::metrics::series::{self, Points, Series, Shown};
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = ends_after_start -> Faults)]
+#[deserr(error = Faults)]
 pub struct SeriesQuery {
     /// The start of the range. Defaults to one hour before the end.
     #[deserr(default)]
@@ -37,14 +39,15 @@ pub struct SeriesQuery {
     /// Maximum number of points for `auto`. Defaults to 1000.
     #[deserr(default)]
     max_points: Option<Whole<1, 20_000>>,
-    /// The series, separated by commas. Defaults to all.
+    /// The series, separated by commas or each in a parameter of its own, as a name with a comma must be. Defaults to all.
     #[deserr(default)]
     names: Option<Names>,
 }
 
-fn ends_after_start(query: SeriesQuery, _: ValuePointerRef<'_>) -> Result<SeriesQuery, Faults> {
-    check_range(query.start, query.end)?;
-    Ok(query)
+impl CrossCheck for SeriesQuery {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        check_range(fields.sound("start"), fields.sound("end"))
+    }
 }
 
 /// Columns, as JSON or as a table, serialized while they are sent.
@@ -135,14 +138,20 @@ impl OperationModifier for Columns {
 /// For charts: one list of times, and for each series the mean, minimum and maximum at each of them. Counters are rates
 /// per second. Missing points are null. With `Accept: text/csv` the response is a table.
 #[api_v2_operation(tags(Metrics), operation_id = "read_metrics_series")]
-pub async fn columns(request: HttpRequest, ask: Checked<OnServer<See>, SeriesQuery>) -> Result<Columns, ApiError> {
-    let query = ask.query;
+pub async fn columns(
+    request: HttpRequest,
+    ask: Checked<OnServer<See>, CrossChecked<SeriesQuery>>,
+) -> Result<Columns, ApiError> {
+    let CrossChecked(query) = ask.query;
     let server_id = ask.subject.access.server_id();
     let history = ask.state.metrics.history.read_by(ask.subject.actor.user_id);
     let requested = resolution(query.resolution, query.max_points);
-    let wanted = query.names.map_or_else(Selection::series, |Names(names)| Selection::named(names));
+    let wanted = query.names.as_ref().map_or_else(Selection::series, |names| Selection::named(names.all()));
     let reader = history.open(server_id, range(query.start, query.end), requested, wanted).await?;
-    let series = series::read(reader, requested).await?;
+    let mut series = series::read(reader, requested).await?;
+    if let Some(names) = &query.names {
+        names.remove_parts(&mut series.columns);
+    }
     Ok(Columns { series, is_csv: prefers_csv(&request), pause: ask.state.config.timing.answer_pause })
 }
 

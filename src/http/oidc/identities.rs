@@ -7,6 +7,7 @@ use crate::audit::{Entry, action};
 use crate::change::Change;
 use crate::effects;
 use crate::http::error::{ApiError, ErrorCode};
+use crate::http::extract::param::PageQuery;
 use crate::http::extract::{CallerAt, Checked, Fresh, IdPath, SignedIn};
 use crate::http::field_out::{Id, TimeOut};
 use crate::http::reply::{Done, Listed};
@@ -45,10 +46,9 @@ impl From<ExternalIdentity> for IdentityOut {
 
 /// List your accounts at the identity provider
 #[api_v2_operation(tags(Authentication), operation_id = "list_identities")]
-pub async fn list(ask: Checked<SignedIn>) -> Result<Listed<IdentityOut>, ApiError> {
-    let found = ask.state.store.list_identities(ask.subject.caller.user_id).await?;
-    let total = found.len() as u64;
-    Ok(Listed { items: found.into_iter().map(IdentityOut::from).collect(), total })
+pub async fn list(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<IdentityOut>, ApiError> {
+    let page = ask.state.store.list_identities(ask.subject.caller.user_id, ask.query.into()).await?;
+    Ok(Listed { items: page.items.into_iter().map(IdentityOut::from).collect(), total: page.total })
 }
 
 /// Unlink an account at the identity provider

@@ -1,8 +1,9 @@
 //! The rollouts of requests.
 
-use deserr::{Deserr, ValuePointerRef};
+use deserr::Deserr;
 use paperclip::actix::Apiv2Schema;
 
+use crate::http::extract::cross_check::{CrossCheck, Fields};
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::{Number, Tags};
 use crate::http::token_terms::check_length;
@@ -26,7 +27,7 @@ pub struct WaveIn {
 }
 
 #[derive(Debug, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = is_sound -> Faults)]
+#[deserr(error = Faults)]
 pub struct RolloutIn {
     /// 1 to 10 waves. A server in none of them is not part of the rollout.
     waves: Vec<WaveIn>,
@@ -38,18 +39,19 @@ pub struct RolloutIn {
     max_failed: Option<Number<0, 1_000>>,
 }
 
-fn is_sound(rollout: RolloutIn, location: ValuePointerRef<'_>) -> Result<RolloutIn, Faults> {
-    check_length("waves", Some(rollout.waves.len()), MAX_WAVES, location)?;
-    let waves = location.push_key("waves");
-    let Some((_, before)) = rollout.waves.split_last() else {
-        return Err(Faults::at(waves, "value_error.list.min_items", "ensure this value has at least 1 items"));
-    };
-    match before.iter().position(|wave| wave.tags.0.is_empty()) {
-        Some(place) => {
+impl CrossCheck for RolloutIn {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        let Some(waves) = fields.sound::<Vec<WaveIn>>("waves") else { return Ok(()) };
+        let location = fields.location.push_key("waves");
+        let Some((_, before)) = waves.split_last() else {
+            return Err(Faults::at(location, "value_error.list.min_items", "ensure this value has at least 1 items"));
+        };
+        let mut faults = check_length("waves", Some(waves.len()), MAX_WAVES, fields.location).err().unwrap_or_default();
+        if let Some(place) = before.iter().position(|wave| wave.tags.0.is_empty()) {
             let msg = "only the last wave may be for all other servers";
-            Err(Faults::at(waves.push_index(place).push_key("tags"), "value_error.wave", msg))
+            faults.0.extend(Faults::at(location.push_index(place).push_key("tags"), "value_error.wave", msg).0);
         }
-        None => Ok(rollout),
+        if faults.0.is_empty() { Ok(()) } else { Err(faults) }
     }
 }
 
@@ -77,7 +79,21 @@ pub fn wave_of(waves: &[Vec<String>], tags: &[String]) -> Option<i32> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::http::extract::cross_check::CrossChecked;
+
+    #[test]
+    fn faults_of_waves_come_with_those_of_other_fields() {
+        let waves = vec![json!({ "tags": [] }); 11];
+        let rollout = json!({ "waves": waves, "max_failed": -1 });
+
+        let Faults(found) = deserr::deserialize::<CrossChecked<RolloutIn>, _, Faults>(rollout).unwrap_err();
+
+        let kinds: Vec<&str> = found.iter().map(|fault| fault.r#type.as_str()).collect();
+        assert_eq!(kinds, ["value_error.number.not_ge", "value_error.list.max_items", "value_error.wave"]);
+    }
 
     #[test]
     fn a_server_belongs_to_the_first_wave_with_one_of_its_tags() {

@@ -11,6 +11,7 @@ use signalbox_protocol::agent::AgentInfo;
 use uuid::Uuid;
 
 use super::error::{ApiError, ErrorCode};
+use super::extract::cross_check::CrossChecked;
 use super::extract::param::PageQuery;
 use super::extract::{self, CallerAt, Checked, IdPath, NoQuery, Recent, SignedIn};
 use super::path::at;
@@ -59,9 +60,9 @@ pub async fn list(ask: Checked<SignedIn, PageQuery>) -> Result<Listed<RolloutSum
 /// the wave of each, is decided now.
 #[api_v2_operation(tags(Updates), operation_id = "create_rollout")]
 pub async fn create(
-    ask: Checked<Recent<SignedIn>, NoQuery, extract::Json<RolloutIn>>,
+    ask: Checked<Recent<SignedIn>, NoQuery, extract::Json<CrossChecked<RolloutIn>>>,
 ) -> Result<CreatedJson<RolloutOut>, ApiError> {
-    let extract::Json(input) = ask.body;
+    let extract::Json(CrossChecked(input)) = ask.body;
     let Recent(SignedIn { caller, actor }) = ask.subject;
     let state = ask.state;
     let release = state.programs.release().await?.ok_or(ApiError::code(ErrorCode::NoRelease))?;

@@ -9,6 +9,7 @@ use super::out::DashboardOut;
 use super::shared::{Audience, refusal};
 use super::short;
 use crate::http::error::ApiError;
+use crate::http::extract::cross_check::CrossChecked;
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::{Clearable, Description, Name};
 use crate::http::extract::param::PageQuery;
@@ -25,7 +26,7 @@ pub struct DashboardIn {
     description: Option<Description>,
     /// Defaults to no views.
     #[deserr(default)]
-    layout: Option<LayoutIn>,
+    layout: Option<CrossChecked<LayoutIn>>,
     /// Who else may see the dashboard. Defaults to `nobody`.
     #[deserr(default)]
     shared_with: Option<Audience>,
@@ -39,7 +40,7 @@ pub struct DashboardPatchIn {
     #[deserr(default)]
     description: Clearable<Description>,
     #[deserr(default)]
-    layout: Option<LayoutIn>,
+    layout: Option<CrossChecked<LayoutIn>>,
     /// Who else may see the dashboard.
     #[deserr(default)]
     shared_with: Option<Audience>,
@@ -71,7 +72,7 @@ pub async fn create(
         kind: ViewKind::Dashboard,
         name: input.name.0,
         description: input.description.map(|Description(text)| text).unwrap_or_default(),
-        definition: short("layout", input.layout.unwrap_or_else(LayoutIn::empty).text())?,
+        definition: short("layout", input.layout.map_or_else(LayoutIn::empty, |CrossChecked(layout)| layout).text())?,
         shared_with: input.shared_with.map_or(SharedWith::Nobody, |Audience(audience)| audience),
     };
     run_detached(async move {
@@ -100,7 +101,7 @@ pub async fn update(
     ask: Checked<CallerAt<IdPath>, NoQuery, extract::Json<DashboardPatchIn>>,
 ) -> Result<Json<DashboardOut>, ApiError> {
     let (CallerAt { caller, actor, path }, extract::Json(input)) = (ask.subject, ask.body);
-    let definition = input.layout.map(|layout| short("layout", layout.text())).transpose()?;
+    let definition = input.layout.map(|CrossChecked(layout)| short("layout", layout.text())).transpose()?;
     let patch = ViewPatch {
         name: input.name.map(|Name(name)| name),
         description: input.description.change(|Description(text)| text),

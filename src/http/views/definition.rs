@@ -5,6 +5,7 @@ use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use paperclip::actix::Apiv2Schema;
 use serde_json::json;
 
+use crate::http::extract::cross_check::{CrossCheck, Fields};
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::{At, FILLED_LINE, Number, Reference, Tag, described, line, string, text_field};
 use crate::http::metrics::combined::{MAX_NAMES, MAX_SERVER_IDS};
@@ -48,19 +49,20 @@ fn is_range(text: &str) -> bool {
 }
 
 text_field!(
-    /// The name of a series. Names are separated by commas in addresses, so it has none.
+    /// The name of a series. Only its target, after the colon, may have commas.
     SeriesName(String),
     |text, location| {
         let text = line(text, 1, 200, location)?;
-        let msg = "ensure this value has no comma";
-        if text.contains(',') { Err(Faults::at(location, "value_error.series", msg)) } else { Ok(text) }
+        let msg = "ensure this value has no comma before its colon";
+        let base = text.split_once(':').map_or(text.as_str(), |(base, _)| base);
+        if base.contains(',') { Err(Faults::at(location, "value_error.series", msg)) } else { Ok(text) }
     },
     json!({ "type": "string", "minLength": 1, "maxLength": 200, "pattern": FILLED_LINE, "example": "cpu_percent" })
 );
 
 /// What a view shows.
 #[derive(Debug, Clone, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = is_sound -> Faults)]
+#[deserr(error = Faults)]
 pub struct DefinitionIn {
     version: Version,
     /// The series, at most 8. `container_cpu:*` stands for every target of a series.
@@ -97,33 +99,41 @@ pub struct DefinitionIn {
     events: Option<bool>,
 }
 
-fn is_sound(definition: DefinitionIn, location: ValuePointerRef<'_>) -> Result<DefinitionIn, Faults> {
-    let mut faults = Faults::default();
-    let mut add = |field: &str, kind: &str, msg: &str| {
-        faults.0.extend(Faults::at(location.push_key(field), kind, msg).0);
-    };
-    match definition.series.len() {
-        0 => add("series", "value_error.list.min_items", "ensure this value has at least 1 items"),
-        count if count > MAX_NAMES => {
-            add("series", "value_error.list.max_items", &format!("ensure this value has at most {MAX_NAMES} items"));
+impl CrossCheck for DefinitionIn {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        let mut faults = Faults::default();
+        let mut add = |field: &str, kind: &str, msg: &str| {
+            faults.0.extend(Faults::at(fields.location.push_key(field), kind, msg).0);
+        };
+        match fields.sound::<Vec<SeriesName>>("series").map(|names| names.len()) {
+            Some(0) => add("series", "value_error.list.min_items", "ensure this value has at least 1 items"),
+            Some(count) if count > MAX_NAMES => {
+                add(
+                    "series",
+                    "value_error.list.max_items",
+                    &format!("ensure this value has at most {MAX_NAMES} items"),
+                );
+            }
+            Some(_) | None => {}
         }
-        _ => {}
-    }
-    if definition.servers.as_ref().is_some_and(|ids| ids.len() > MAX_SERVER_IDS) {
-        add("servers", "value_error.list.max_items", &format!("ensure this value has at most {MAX_SERVER_IDS} items"));
-    }
-    match (definition.start, definition.end) {
-        (Some(At(start)), Some(At(end))) if end <= start => {
+        if fields.sound::<Vec<Reference>>("servers").is_some_and(|ids| ids.len() > MAX_SERVER_IDS) {
+            let msg = format!("ensure this value has at most {MAX_SERVER_IDS} items");
+            add("servers", "value_error.list.max_items", &msg);
+        }
+        let range = fields.sound("start").zip(fields.sound("end"));
+        if range.is_some_and(|(At(start), At(end))| end <= start) {
             add("end", "value_error.range", "ensure that end is after start");
         }
-        (Some(_), Some(_)) if definition.range.is_some() => {
-            add("range", "value_error.range", "ensure that there is either a range or start and end");
+        match (fields.is_given("start"), fields.is_given("end")) {
+            (true, true) if fields.is_given("range") => {
+                add("range", "value_error.range", "ensure that there is either a range or start and end");
+            }
+            (true, false) => add("end", "value_error.missing", "field required"),
+            (false, true) => add("start", "value_error.missing", "field required"),
+            (true, true) | (false, false) => {}
         }
-        (Some(_), None) => add("end", "value_error.missing", "field required"),
-        (None, Some(_)) => add("start", "value_error.missing", "field required"),
-        (Some(_), Some(_)) | (None, None) => {}
+        if faults.0.is_empty() { Ok(()) } else { Err(faults) }
     }
-    if faults.0.is_empty() { Ok(definition) } else { Err(faults) }
 }
 
 impl DefinitionIn {

@@ -1,12 +1,14 @@
 //! The views of a dashboard and their places, as they are saved.
 
-use deserr::{Deserr, ValuePointerRef};
+use deserr::Deserr;
 use paperclip::actix::Apiv2Schema;
 use serde_json::{Value, json};
 
 use super::definition::{LastRange, Version};
+use crate::http::extract::cross_check::{CrossCheck, Fields};
 use crate::http::extract::fault::Faults;
 use crate::http::extract::field::{Number, Reference};
+use crate::http::token_terms::check_length;
 
 /// A page of more charts is read by nobody, and every one is a request.
 const MAX_PANELS: usize = 50;
@@ -31,7 +33,7 @@ pub struct PanelIn {
 
 /// The views of a dashboard in their order, from left to right and from top to bottom.
 #[derive(Debug, Clone, Deserr, Apiv2Schema)]
-#[deserr(error = Faults, validate = is_sound -> Faults)]
+#[deserr(error = Faults)]
 pub struct LayoutIn {
     version: Version,
     /// At most 50.
@@ -41,12 +43,11 @@ pub struct LayoutIn {
     range: Option<LastRange>,
 }
 
-fn is_sound(layout: LayoutIn, location: ValuePointerRef<'_>) -> Result<LayoutIn, Faults> {
-    if layout.panels.len() <= MAX_PANELS {
-        return Ok(layout);
+impl CrossCheck for LayoutIn {
+    fn cross_check(fields: &Fields<'_>) -> Result<(), Faults> {
+        let panels: Option<Vec<PanelIn>> = fields.sound("panels");
+        check_length("panels", panels.map(|panels| panels.len()), MAX_PANELS, fields.location)
     }
-    let msg = format!("ensure this value has at most {MAX_PANELS} items");
-    Err(Faults::at(location.push_key("panels"), "value_error.list.max_items", msg))
 }
 
 impl LayoutIn {

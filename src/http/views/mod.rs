@@ -12,6 +12,7 @@ use paperclip::actix::web::{Resource, delete as remove, get, post, put};
 use paperclip::actix::{Apiv2Schema, CreatedJson, api_v2_operation};
 
 use super::error::ApiError;
+use super::extract::cross_check::CrossChecked;
 use super::extract::fault::{Faults, Part};
 use super::extract::field::{Clearable, Description, Name};
 use super::extract::param::PageQuery;
@@ -33,7 +34,7 @@ pub struct ViewIn {
     name: Name,
     #[deserr(default)]
     description: Option<Description>,
-    definition: DefinitionIn,
+    definition: CrossChecked<DefinitionIn>,
     /// Who else may see the view. Defaults to `nobody`.
     #[deserr(default)]
     shared_with: Option<Audience>,
@@ -47,7 +48,7 @@ pub struct ViewPatchIn {
     #[deserr(default)]
     description: Clearable<Description>,
     #[deserr(default)]
-    definition: Option<DefinitionIn>,
+    definition: Option<CrossChecked<DefinitionIn>>,
     /// Who else may see the view.
     #[deserr(default)]
     shared_with: Option<Audience>,
@@ -76,7 +77,7 @@ pub async fn create(ask: Checked<SignedIn, NoQuery, extract::Json<ViewIn>>) -> R
         kind: ViewKind::View,
         name: input.name.0,
         description: input.description.map(|Description(text)| text).unwrap_or_default(),
-        definition: short("definition", input.definition.text())?,
+        definition: short("definition", input.definition.0.text())?,
         shared_with: input.shared_with.map_or(SharedWith::Nobody, |Audience(audience)| audience),
     };
     run_detached(async move {
@@ -107,7 +108,8 @@ pub async fn update(
     ask: Checked<CallerAt<IdPath>, NoQuery, extract::Json<ViewPatchIn>>,
 ) -> Result<Json<ViewOut>, ApiError> {
     let (CallerAt { caller, actor, path }, extract::Json(input)) = (ask.subject, ask.body);
-    let definition = input.definition.map(|definition| short("definition", definition.text())).transpose()?;
+    let definition =
+        input.definition.map(|CrossChecked(definition)| short("definition", definition.text())).transpose()?;
     let patch = ViewPatch {
         name: input.name.map(|Name(name)| name),
         description: input.description.change(|Description(text)| text),

@@ -4,7 +4,7 @@
 use entity::{Millis, passkey, spent_challenge};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait,
-    QueryFilter, QueryOrder, SqlErr, TryInsertResult,
+    QueryFilter, QueryOrder, QuerySelect, SqlErr, TryInsertResult,
 };
 use serde_json::json;
 use signalbox_protocol::Timestamp;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{Proof, forget_proofs_without_factor, lock, proved};
 use crate::audit::{Actor, Entry, action};
 use crate::audit_log::record_in;
-use crate::{Login, NewLogin, Passkey, Store, StoreError, logins};
+use crate::{Login, NewLogin, Page, PageRequest, Passkey, Store, StoreError, logins};
 
 /// Passkeys that a user may have: enough for all their devices.
 pub const MAX_PASSKEYS: u64 = 25;
@@ -100,7 +100,9 @@ impl Store {
         let row = passkey.clone().into_active_model().reset_all();
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            lock(&transaction, user_id).await?;
+            if !lock(&transaction, user_id).await? {
+                return Ok(Answered::Gone);
+            }
             let theirs = passkey::Entity::find().filter(passkey::Column::UserId.eq(user_id));
             if theirs.count(&transaction).await? >= MAX_PASSKEYS {
                 return Ok(Answered::TooMany);
@@ -125,10 +127,18 @@ impl Store {
         .await
     }
 
-    /// Lists the passkeys of a user, oldest first.
-    pub async fn list_passkeys(&self, user_id: Uuid) -> Result<Vec<Passkey>, StoreError> {
+    /// Lists the passkeys of a user, newest first.
+    pub async fn list_passkeys(&self, user_id: Uuid, page: PageRequest) -> Result<Page<Passkey>, StoreError> {
         let theirs = passkey::Entity::find().filter(passkey::Column::UserId.eq(user_id));
-        Ok(theirs.order_by_asc(passkey::Column::CreatedAt).order_by_asc(passkey::Column::Id).all(&self.read).await?)
+        let total = theirs.clone().count(&self.read).await?;
+        let items = theirs
+            .order_by_desc(passkey::Column::CreatedAt)
+            .order_by_desc(passkey::Column::Id)
+            .limit(page.limit)
+            .offset(page.offset)
+            .all(&self.read)
+            .await?;
+        Ok(Page { items, total })
     }
 
     /// Finds the passkey with this id of the authenticator, of any user.

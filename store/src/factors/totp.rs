@@ -48,6 +48,10 @@ impl Throttle {
 impl Store {
     /// Stores the secret of an authenticator app that its user has yet to confirm, in place of an earlier one. False when the
     /// user has a confirmed one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoAccount`] when the account was deleted.
     pub async fn begin_totp(&self, user_id: Uuid, sealed: Vec<u8>, now: Timestamp) -> Result<bool, StoreError> {
         let now = Millis::from(now);
         let row = Totp {
@@ -61,7 +65,9 @@ impl Store {
         };
         self.retried(|| async {
             let transaction = self.write.begin().await?;
-            lock(&transaction, user_id).await?;
+            if !lock(&transaction, user_id).await? {
+                return Err(StoreError::NoAccount);
+            }
             secret::Entity::delete_many()
                 .filter(secret::Column::UserId.eq(user_id))
                 .filter(secret::Column::ConfirmedAt.is_null())

@@ -149,6 +149,44 @@ async fn names_choose_the_columns() {
 }
 
 #[actix_web::test]
+async fn a_name_with_a_comma_is_chosen_by_a_parameter_of_its_own() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let disks = ["/mnt/a", "/mnt/a,b", "/srv,disk_percent:/mnt/a", "/data "].map(|path| DiskUsage {
+        path: path.to_owned(),
+        percent: 40.0,
+        ..DiskUsage::default()
+    });
+    let start = Timestamp::now().plus_millis(-600_000);
+    agent.store(1, vec![Sample { disk_usage: disks.into(), ..sample_at(start) }]).await;
+
+    for (names, expected) in [
+        ("names=disk_percent:/mnt/a%2Cb", vec!["disk_percent:/mnt/a,b"]),
+        // Its parts are names of other series.
+        ("names=disk_percent:/srv%2Cdisk_percent:/mnt/a", vec!["disk_percent:/srv,disk_percent:/mnt/a"]),
+        (
+            "names=disk_percent:/mnt/a,b&names=cpu_percent,memory_percent",
+            vec!["cpu_percent", "disk_percent:/mnt/a,b", "memory_percent"],
+        ),
+        ("names=disk_percent:/mnt/a,b&names=disk_percent:/mnt/a", vec!["disk_percent:/mnt/a", "disk_percent:/mnt/a,b"]),
+        ("names=disk_percent:/data%20", vec!["disk_percent:/data "]),
+        // No series has the whole name.
+        ("names=disk_percent:/mnt/a,cpu_percent%20", vec!["cpu_percent", "disk_percent:/mnt/a"]),
+    ] {
+        let own = series(&site, &format!("resolution=raw&{names}")).await;
+        let fleet = site.read(&format!("/metrics/fleet?{names}")).await;
+        let combined = site.read(&format!("/metrics/fleet/series?{names}")).await;
+
+        let mut lines: Vec<&str> =
+            combined["lines"].as_array().unwrap().iter().map(|line| line["name"].as_str().unwrap()).collect();
+        lines.sort_unstable();
+        assert_eq!(keys_of(&own["series"]), expected, "{names}");
+        assert_eq!(keys_of(&fleet[0]["series"]), expected, "{names}");
+        assert_eq!(lines, expected, "{names}");
+    }
+}
+
+#[actix_web::test]
 async fn it_has_no_columns_before_the_first_sample() {
     let site = Site::start().await;
 

@@ -149,6 +149,9 @@ async fn a_flood_is_cut_in_the_middle() {
         agent.send_output(id, Stream::Stdout, &line).await;
     }
     agent.send_output(id, Stream::Stdout, "\nend").await;
+    agent.settle(1).await;
+    let running = [site.command(id).await, site.commands().await[0].clone()];
+    assert!(running.iter().all(|it| it["status"] == "running" && it["truncated"] == true), "{}", running[1]);
     let result = ended(&site, &mut agent, id).await;
 
     assert_eq!(result["truncated"], true);
@@ -182,6 +185,16 @@ async fn exactly_a_mebibyte_is_kept_whole() {
     let result = ended(&site, &mut agent, id).await;
 
     assert_eq!(text_of(&result["output"]).len(), MEBIBYTE);
+    assert_eq!(result["truncated"], false);
+
+    // A character of three bytes crosses the middle.
+    let whole = format!("x{}", "€".repeat(MEBIBYTE / 3));
+    let id = site.running(&mut agent, "anything").await;
+    agent.send_output(id, Stream::Stdout, &whole).await;
+    let result = ended(&site, &mut agent, id).await;
+
+    assert_eq!(whole.len(), MEBIBYTE);
+    assert!(text_of(&result["output"]) == whole, "nothing is left out");
     assert_eq!(result["truncated"], false);
 }
 

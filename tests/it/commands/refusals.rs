@@ -58,18 +58,39 @@ async fn a_refusal_is_found_by_who_did_not_wait() {
 }
 
 #[actix_web::test]
+async fn a_command_that_the_agent_could_not_start_is_its_error_and_no_refusal() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let detail = "cannot start the shell: Resource temporarily unavailable";
+
+    let pending = site.run("true");
+    let id = agent.expect_execute().await.command_id;
+    agent.refuse(id, "agent_error", detail).await;
+    let answer = answered(pending).await;
+
+    assert_eq!(answer.json(), json!({"detail": detail, "status_code": 400, "code": "agent_error"}), "{answer}");
+    assert_eq!(site.command(id).await["error"], json!({"code": "agent_error", "detail": detail}));
+}
+
+#[actix_web::test]
 async fn an_agent_may_refuse_in_any_words() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
     let long = "x".repeat(100_000);
 
-    for (code, detail) in [("agent_refused", "nul \0 byte"), ("", ""), ("\0", "\0"), (long.as_str(), long.as_str())] {
+    // Of a code without a character nothing is left that says that it is a refusal.
+    for (code, detail, expected) in [
+        ("agent_refused", "nul \0 byte", "agent_refused"),
+        ("", "", "agent_error"),
+        ("\0", "\0", "agent_error"),
+        (long.as_str(), long.as_str(), "agent_refused"),
+    ] {
         let pending = site.run("true");
         let id = agent.expect_execute().await.command_id;
         agent.refuse(id, code, detail).await;
         let answer = answered(pending).await;
 
-        assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("agent_refused")), "{answer}");
+        assert_eq!((answer.status, &answer.json()["code"]), (400, &json!(expected)), "{answer}");
         assert!(answer.text.len() < 10_000, "an error is a sentence, not {} bytes", answer.text.len());
         assert_eq!(site.until_command(id, "failed").await["exit_code"], Value::Null);
     }

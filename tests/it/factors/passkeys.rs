@@ -1,7 +1,7 @@
 //! Passkeys: made, used, refused.
 
 use futures_util::future::join_all;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{add_passkey, entries, factors_of, in_session, login, passkey_login, set_up_app};
 use crate::support::authenticator::Device;
@@ -32,6 +32,28 @@ async fn a_passkey_signs_in_without_a_name() {
     let again = service.client.post("/auth/passkeys/registration").bearer(&ada.token).expect(200).await;
     assert_eq!(again["excludeCredentials"].as_array().unwrap().len(), 1);
     login(&service, "ada", None).expect(200).await;
+}
+
+#[actix_web::test]
+async fn passkeys_are_listed_in_pages_newest_first() {
+    let service = TestService::start().await;
+    let ada = service.register("ada").await;
+    for (known, name) in ["phone", "laptop", "key"].into_iter().enumerate() {
+        let options = service.client.post("/auth/passkeys/registration").bearer(&ada.token).expect(200).await;
+        assert_eq!(options["excludeCredentials"].as_array().unwrap().len(), known);
+        let body = json!({"name": name, "credential": Device::new().make(&options)});
+        service.client.post("/auth/passkeys").bearer(&ada.token).json(body).expect(201).await;
+    }
+    let list = |query: &str| service.client.get(format!("/auth/passkeys{query}")).bearer(&ada.token);
+    let names = |listed: &Value| -> Vec<String> {
+        listed.as_array().unwrap().iter().map(|passkey| text_of(&passkey["name"])).collect()
+    };
+
+    let page = list("?limit=1&offset=1").expect_answer(200).await;
+
+    assert_eq!(names(&list("").expect(200).await), ["key", "laptop", "phone"]);
+    assert_eq!((names(&page.json()), page.header("X-Total-Count")), (vec!["laptop".to_owned()], "3"));
+    list("?limit=0").expect_faults(422, &[("query", "limit", "value_error.number.not_ge")]).await;
 }
 
 #[actix_web::test]

@@ -232,6 +232,20 @@ async fn by_default_only_changes_of_the_ways_to_sign_in_need_a_recent_proof() {
 }
 
 #[actix_web::test]
+async fn by_default_tokens_and_enrolments_need_no_proof_also_in_a_session_from_before_the_app() {
+    let service = TestService::start().await;
+    let ada = service.register("ada").await;
+    let old = service.sign_in(&ada).await;
+    set_up_app(&service, &ada).await;
+    execute(&service, "UPDATE logins SET proved_at = 0").await;
+
+    let token = json!({"name": "program", "scope": {"all": true}});
+    service.client.post("/tokens").bearer(&old.token).json(token).expect(201).await;
+    let enrolment = json!({"name": "machines", "uses": 1});
+    service.client.post("/enrolments").bearer(&old.token).json(enrolment).expect(201).await;
+}
+
+#[actix_web::test]
 async fn a_socket_is_not_renewed_by_a_session_without_the_second_factor() {
     let service = TestService::start_with(|config| config.second_factor = SecondFactorPolicy::All).await;
     let ada = service.register("ada").await;

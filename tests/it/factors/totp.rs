@@ -104,6 +104,23 @@ async fn wrong_codes_stop_all_codes_for_a_while() {
 }
 
 #[actix_web::test]
+async fn an_empty_code_of_a_form_is_a_missing_one_and_one_of_any_other_length_is_wrong() {
+    let service = TestService::start().await;
+    let ada = service.register("ada").await;
+    login(&service, "ada", Some("")).expect(200).await;
+    let (app, _) = set_up_app(&service, &ada).await;
+
+    login(&service, "ada", Some("")).expect_error(401, "otp_required").await;
+    let too_long = [("body", "otp", "value_error.any_str.max_length")];
+    login(&service, "ada", Some(&"1".repeat(8_193))).expect_faults(422, &too_long).await;
+    for length in [1, 2, 5, 7, 8, 63, 64, 65, 1_000, 8_192] {
+        login(&service, "ada", Some(&"1".repeat(length))).expect_error(401, "invalid_credentials").await;
+    }
+    // Each of the ten counted.
+    login(&service, "ada", Some(&app.code(0))).expect_error(503, "busy").await;
+}
+
+#[actix_web::test]
 async fn an_app_is_confirmed_once_and_removed_with_password_and_code() {
     let service = TestService::start().await;
     let ada = service.register("ada").await;
@@ -117,6 +134,9 @@ async fn an_app_is_confirmed_once_and_removed_with_password_and_code() {
         let body = json!({"password": password, "otp": otp});
         service.client.delete("/auth/totp").bearer(&ada.token).json(body)
     };
+    let code_alone = json!({"otp": codes[0]});
+    let without_password = service.client.delete("/auth/totp").bearer(&ada.token).json(code_alone);
+    without_password.expect_faults(422, &[("body", "password", "value_error.missing")]).await;
     remove("not the password", &app.code(0)).expect_error(400, "invalid_credentials").await;
     remove(PASSWORD, "000000").expect_error(400, "invalid_credentials").await;
     remove(PASSWORD, &codes[0]).expect(200).await;

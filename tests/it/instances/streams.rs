@@ -84,6 +84,26 @@ async fn watchers_at_two_instances_share_one_stream_of_the_agent() {
 }
 
 #[actix_web::test]
+async fn a_watcher_at_another_instance_for_whose_stream_the_agent_has_no_place_shares_another_one() {
+    let scene = Scene::start().await;
+    let mut agent = scene.agent(B).await;
+    let mut few = follow(&scene, C, "tail=1").await;
+    let of_few = expect_start(&mut agent).await;
+    send_lines(&mut agent, of_few.stream_id, &["one"]).await;
+    assert_eq!(message(&mut few).await, "one");
+    let mut many = follow(&scene, A, "tail=3").await;
+    let of_many = expect_start(&mut agent).await;
+
+    let refusal = RequestError::new("agent_busy", "the agent has too many streams already");
+    agent.send(&AgentMessage::Response(Response::new(of_many.stream_id, Err(refusal)))).await;
+
+    assert_eq!(message(&mut many).await, "one");
+    send_lines(&mut agent, of_few.stream_id, &["two"]).await;
+    assert_eq!(message(&mut few).await, "two");
+    assert_eq!(message(&mut many).await, "two");
+}
+
+#[actix_web::test]
 async fn a_refused_log_is_reported_and_closes_the_socket() {
     let scene = Scene::start().await;
     let mut agent = scene.agent(B).await;

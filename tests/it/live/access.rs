@@ -47,6 +47,17 @@ async fn the_subprotocol_is_answered_without_the_token() {
 }
 
 #[actix_web::test]
+async fn the_subprotocols_may_come_on_lines_of_their_own() {
+    let site = Site::start().await;
+    let lines = [("Sec-WebSocket-Protocol", "bearer"), ("Sec-WebSocket-Protocol", site.owner.token.as_str())];
+
+    let dashboard = Dashboard::open(site.service.address, &metrics_path(site.server_id), Pass::Nothing, &lines).await;
+
+    let headers = dashboard.expect("a dashboard").socket.headers;
+    assert_eq!(headers.get("Sec-WebSocket-Protocol").unwrap(), "bearer");
+}
+
+#[actix_web::test]
 async fn without_a_good_token_there_is_no_upgrade() {
     let site = Site::start().await;
     let forged = format!("{}x", &site.owner.token[..site.owner.token.len() - 1]);

@@ -42,6 +42,28 @@ async fn after_an_outage_the_log_continues_without_repeating_anything() {
 }
 
 #[actix_web::test]
+async fn a_watcher_that_comes_after_an_outage_gets_the_lines_that_were_written_during_it() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let mut before = watch(&site, "tail=1").await;
+    let start = expect_start(&mut agent).await;
+    send_lines(&mut agent, start.stream_id, &["before"]).await;
+    assert_eq!(message(&mut before).await, "before");
+    agent.socket.abort();
+    assert_eq!(before.expect("error").await["code"], "agent_offline");
+    site.until_status("offline").await;
+    let mut agent = site.agent().await;
+    assert_eq!(expect_start(&mut agent).await.tail, Some(0));
+
+    let mut after = watch(&site, "tail=1").await;
+    let start = expect_start(&mut agent).await;
+    send_lines(&mut agent, start.stream_id, &["during"]).await;
+
+    assert_eq!(start.tail, Some(1));
+    assert_eq!(message(&mut after).await, "during");
+}
+
+#[actix_web::test]
 async fn a_newer_session_of_the_agent_takes_the_log_over() {
     let site = Site::start().await;
     let mut first = site.agent().await;

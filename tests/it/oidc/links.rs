@@ -40,6 +40,24 @@ async fn a_linked_account_is_found_by_the_next_sign_in() {
 }
 
 #[actix_web::test]
+async fn links_are_listed_in_pages_newest_first() {
+    let real = Real::start().await;
+    let local = real.service.register("ada").await;
+    for name in ["ada", "grace"] {
+        let linked = link(&real, &mut Browser::new(), &local, name).await;
+        assert_eq!(linked.location.as_deref(), Some("/account/security?oidc=linked"));
+    }
+    let list = |query: &str| real.service.client.get(format!("/auth/oidc/identities{query}")).bearer(&local.token);
+
+    let all = list("").expect(200).await;
+    let page = list("?limit=1&offset=1").expect_answer(200).await;
+
+    assert_eq!((&all[0]["subject"], &all[1]["subject"]), (&json!("grace"), &json!("ada")));
+    assert_eq!((page.json(), page.header("X-Total-Count")), (json!([all[1]]), "2"));
+    list("?limit=0").expect_faults(422, &[("query", "limit", "value_error.number.not_ge")]).await;
+}
+
+#[actix_web::test]
 async fn the_cookie_of_the_session_is_enough_unless_another_site_leads_there() {
     let fake = Fake::start().await;
     let mut browser = Browser::new();

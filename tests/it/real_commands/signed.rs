@@ -234,9 +234,9 @@ async fn a_terminal_and_a_container_take_signatures_of_their_own() {
     while !shown.contains("ok") {
         shown.push_str(browser.expect("output").await["data"].as_str().unwrap());
     }
-    for signed in [None, Some(&terminal)] {
+    for (signed, reason) in [(None, "not_signed"), (Some(&terminal), "replayed")] {
         let error = host.open_terminal(signed).await.expect("error").await;
-        assert_eq!(error["code"], json!("agent_refused"), "{error}");
+        assert_eq!((&error["code"], &error["reason"]), (&json!("agent_refused"), &json!(reason)), "{error}");
     }
 
     let restart = json!({ "kind": "container", "action": "restart web", "timeout_seconds": null });
@@ -258,6 +258,22 @@ async fn a_terminal_and_a_container_take_signatures_of_their_own() {
     assert_eq!(of(": signed by ada@example.org for web-1: refused by the agent (replayed)"), 1, "{proof:?}");
     assert_eq!(of(": another kind of thing was signed: refused by the agent (not_signed)"), 1, "{proof:?}");
     assert_eq!(of(": signed by ada@example.org for web-1"), 2, "{proof:?}");
+}
+
+#[actix_web::test]
+async fn a_terminal_takes_signatures_of_three_large_keys() {
+    let host = Signed::start().await;
+    host.keygen.generate("large", "rsa", "4096");
+    let payload = Signed::payload(&json!({ "kind": "terminal" }));
+    let by =
+        |key: &str| json!({ "type": "sshsig", "signature": host.keygen.sign(key, "signalbox-command-v1", &payload) });
+    // All keys of this size make signatures of this length. The agent opens the terminal for Ada's.
+    let signatures = [by("large"), by("large"), by("large"), by("ada")];
+    let signed = json!({ "payload": keygen::base64(&payload), "signatures": signatures });
+
+    let mut browser = host.open_terminal(Some(&signed)).await;
+    browser.send(json!({ "type": "input", "data": { "data": "true\n" } })).await;
+    browser.expect("output").await;
 }
 
 #[actix_web::test]

@@ -9,7 +9,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::bodies::{dashboard, schedule, view};
-use super::scene::Scene;
+use super::scene::{Scene, TAG};
 use crate::support::rows::{member, rollout};
 use crate::support::uuid_of;
 
@@ -38,8 +38,12 @@ pub enum Object {
     Schedule,
     /// A rollout of the owner, the only one that has not ended.
     Rollout,
+    /// Of somebody who does not manage the server.
     Grant,
+    /// The same, by a tag that the server has.
     GrantOfTag,
+    /// The same, by a tag that no server has.
+    GrantOfOtherTag,
     /// A team with a member.
     Team,
     /// The same, and the account that is named is a member.
@@ -100,6 +104,10 @@ impl Scene {
                 self.by_owner("/grants", grant).await
             }
             Object::GrantOfTag => {
+                let grant = self.grant(json!({"tag": TAG}));
+                self.by_owner("/grants", grant).await
+            }
+            Object::GrantOfOtherTag => {
                 let grant = self.grant(json!({"tag": "db"}));
                 self.by_owner("/grants", grant).await
             }

@@ -17,7 +17,7 @@ use crate::support::socket::Received;
 use crate::support::{Account, Client, TestService, text_of, uuid_of};
 
 /// The tag that the server has.
-const TAG: &str = "shared";
+pub const TAG: &str = "shared";
 /// The tag that it had.
 const FORMER_TAG: &str = "former";
 

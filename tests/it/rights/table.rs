@@ -381,8 +381,9 @@ fn people() -> Vec<Line> {
             .json(|scene| scene.grant(json!({"server_id": scene.server_id})))
             .answers(201),
         on("POST /api/v1/grants", Needs::Account).json(|scene| scene.grant(json!({"tag": "db"}))).answers(201),
-        on("DELETE /api/v1/grants/{id}", Needs::Server(Manage)).of(Object::Grant),
-        on("DELETE /api/v1/grants/{id}", Needs::Mine).of(Object::GrantOfTag),
+        on("DELETE /api/v1/grants/{id}", Needs::Hidden(Manage)).of(Object::Grant),
+        on("DELETE /api/v1/grants/{id}", Needs::Within(Manage, Own)).of(Object::GrantOfTag),
+        on("DELETE /api/v1/grants/{id}", Needs::Mine).of(Object::GrantOfOtherTag),
         on("GET /api/v1/teams", Needs::Account),
         on("POST /api/v1/teams", Needs::Account).json(|scene| json!({"name": scene.name()})).answers(201),
         on("PUT /api/v1/teams/{id}", Needs::Team).of(Object::Team).json(|scene| json!({"name": scene.name()})),

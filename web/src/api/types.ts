@@ -18,6 +18,7 @@ export type Profile = Schemas['ProfileOut'];
 export type PasskeyLogin = Schemas['PasskeyLoginIn'];
 export type Passkey = Schemas['PasskeyOut'];
 export type TokenPair = Schemas['TokenPairOut'];
+export type Done = Schemas['DoneOut'];
 export type Snapshot = Schemas['SnapshotOut'];
 export type SeriesName = Schemas['NamesOut']['names'][number];
 export type SeriesTable = Schemas['SeriesOut'];

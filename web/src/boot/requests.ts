@@ -70,7 +70,8 @@ export function ask(
   const refreshed = locks ? (locks.request('session', refresh) as unknown as Promise<Response>) : refresh();
   const token = refreshed.then(async (response) => {
     if (response.status !== 200) return null;
-    return ((await response.clone().json()) as { access_token: string }).access_token;
+    // Without a cookie there is no token in it.
+    return ((await response.clone().json()) as { access_token?: string }).access_token ?? null;
   });
   for (const address of ['/api/v1/auth/me', ...firstOf(path, search)]) {
     const answer = token.then((bearer) => {

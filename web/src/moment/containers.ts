@@ -14,9 +14,7 @@ const MEMORY = 'container_memory:';
 /** Names of series to read: of so many containers at most. */
 export function namesOf(names: readonly string[], most: number): string[] {
   const containers = [...new Set(names.filter((name) => name.startsWith(CPU)).map((name) => name.slice(CPU.length)))];
-  // Names are separated by commas when they are asked for.
-  const kept = containers.filter((name) => !name.includes(',')).slice(0, most);
-  return kept.flatMap((name) => [CPU + name, MEMORY + name]);
+  return containers.slice(0, most).flatMap((name) => [CPU + name, MEMORY + name]);
 }
 
 /** The containers with a value at a time, those that used the most first. */

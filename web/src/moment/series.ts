@@ -2,6 +2,7 @@
 import { api, take } from '../api/client';
 import { emptyTable, tableOf, type Table } from '../charts/series';
 import type { Span } from '../charts/ranges';
+import { namesAsked } from '../lib/seriesNames';
 
 /** Series of a name that are read at most: more lines cannot be told apart. */
 const MOST_OF_NAME = 6;
@@ -13,8 +14,7 @@ export async function namesOf(serverId: string, metric: string, span: Span, sign
   const params = { path: { server_id: serverId }, query };
   const { names } = await take(api.GET('/api/v1/metrics/{server_id}/names', { params, ...(signal ? { signal } : {}) }));
   const own = names.map(({ name }) => name).filter((name) => name === metric || name.startsWith(`${metric}:`));
-  // Names are separated by commas when they are asked for.
-  return own.filter((name) => !name.includes(',')).slice(0, MOST_OF_NAME);
+  return own.slice(0, MOST_OF_NAME);
 }
 
 /** The values of series in a span. */
@@ -26,7 +26,7 @@ export async function readTable(
   signal?: AbortSignal,
 ): Promise<Table> {
   if (names.length === 0) return emptyTable();
-  const query = { ...rangeOf(span), names: names.join(','), max_points: maxPoints };
+  const query = { ...rangeOf(span), names: namesAsked(names), max_points: maxPoints };
   const params = { path: { server_id: serverId }, query };
   return tableOf(await take(api.GET('/api/v1/metrics/{server_id}/series', { params, ...(signal ? { signal } : {}) })));
 }

@@ -91,6 +91,23 @@ test('a refresh whose answer got lost is repeated before the service takes it fo
   expect(asked('refresh')).toBe(2);
 });
 
+test.each([
+  ['now', () => Response.json({ data: null, message: 'The browser has no cookie' })],
+  ['in an older version', () => new Response(null, { status: 204 })],
+])('where there is no cookie, as the service says it %s, nobody is signed in', async (_, answer) => {
+  vi.stubGlobal('fetch', async () => answer());
+  const { session } = await import('./session.svelte');
+
+  for (const early of [Promise.resolve(answer()), null]) {
+    window.early = { refresh: early, answers: new Map(), sockets: new Map() };
+    await session.start();
+
+    expect(session.state).toBe('signed-out');
+    expect(session.ended).toBeNull();
+    expect(await session.token()).toBeNull();
+  }
+});
+
 test('a page whose early refresh gets no answer asks once more', async () => {
   window.early = { refresh: never(), answers: new Map(), sockets: new Map() };
   vi.stubGlobal('fetch', async ({ url }: Request) =>

@@ -2,7 +2,7 @@
 // page that was reloaded asks for an access token first. Tabs share the cookie, so they refresh in turn.
 import { api, take, useTokens, type Answer } from '../api/client';
 import { Failure, failureOf } from '../api/failure';
-import type { PasskeyLogin, Profile, TokenPair } from '../api/types';
+import type { Done, PasskeyLogin, Profile, TokenPair } from '../api/types';
 import { takeRefresh } from '../boot/taken';
 import { keep } from '../text/kept';
 import { endOf, type Ended } from './ended';
@@ -179,7 +179,8 @@ class Session {
     const session = this.#session;
     try {
       const pair = await this.#askForTokens();
-      if (!pair) {
+      // An older service has no body for this: during an update one may answer.
+      if (!pair || !('access_token' in pair)) {
         if (session === this.#session) this.#end(null);
         return null;
       }
@@ -195,10 +196,10 @@ class Session {
     }
   }
 
-  /** A pair of tokens, whose second one goes into the cookie; nothing where there was no cookie. */
-  #askForTokens(): Promise<TokenPair | undefined> {
+  /** A pair of tokens, whose second one goes into the cookie; only a message where there was no cookie. */
+  #askForTokens(): Promise<TokenPair | Done | undefined> {
     const headers = this.state === 'starting' ? COOKIE_IF_ANY : COOKIE;
-    const ask = (signal: AbortSignal): Promise<Answer<TokenPair | undefined>> =>
+    const ask = (signal: AbortSignal): Promise<Answer<TokenPair | Done | undefined>> =>
       api.POST('/api/v1/auth/refresh', { headers, signal });
     const early = takeRefresh();
     if (!early) return inTurn((signal) => take(orRepeated(ask(signal), () => ask(signal))));
@@ -251,10 +252,9 @@ function tooLate(afterMs: number): Promise<never> {
 }
 
 /** What an answer holds, as the client of the API gives it. */
-async function bodyOf(response: Response): Promise<Omit<Answer<TokenPair | undefined>, 'response'>> {
-  if (response.status === 204) return {};
+async function bodyOf(response: Response): Promise<Omit<Answer<TokenPair | Done | undefined>, 'response'>> {
   const body: unknown = await response.json().catch(() => undefined);
-  return response.ok ? { data: body as TokenPair } : { error: body };
+  return response.ok ? { data: body as TokenPair | Done | undefined } : { error: body };
 }
 
 /** When a token expires by this machine's clock. What it claims is by the service's, so only its length is believed. */

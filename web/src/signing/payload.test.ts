@@ -39,6 +39,16 @@ describe('the payload of somebody else', () => {
     expect(await isInput(null, null)).toBe(true);
   });
 
+  it('means an empty input as it means none', async () => {
+    const empty = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+
+    for (const stdin of [null, '']) {
+      expect(await isInput(stdin, null)).toBe(true);
+      expect(await isInput(stdin, empty)).toBe(true);
+    }
+    expect(await isInput('abc', empty)).toBe(false);
+  });
+
   it('of anything else is not, so that nobody signs it unread', () => {
     const wrong = [
       { ...written, v: 2 },

@@ -110,9 +110,10 @@ export function readPayload(text: string): Written | null {
   return { command, servers, stdinHash: hash, timeoutSeconds: seconds, notBefore: from, expiresAt: to };
 }
 
-/** Whether a standard input is the one that a payload means. */
+/** Whether a standard input is the one that a payload means. An empty one and none are the same. */
 export async function isInput(stdin: string | null, hash: string | null): Promise<boolean> {
-  return hash === null ? stdin === null : stdin !== null && hexadecimal(await sha256(stdin)) === hash.toLowerCase();
+  const input = stdin ?? '';
+  return hash === null ? input === '' : hexadecimal(await sha256(input)) === hash.toLowerCase();
 }
 
 function parsed(json: string): Record<string, unknown> {

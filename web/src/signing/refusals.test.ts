@@ -21,6 +21,15 @@ describe('a refusal that has a sentence alone', () => {
     expect(reasonOf({ code: 'agent_offline', detail: 'what was signed has run already' })).toBeNull();
   });
 
+  it('is known by its words where its reason is not about signatures', () => {
+    const detail = 'What was signed has run already: sign it again.';
+    const other = 'updates_off' as string as Reason;
+
+    expect(reasonOf({ code: 'agent_refused', detail: 'No.', reason: 'expired' })).toBe('expired');
+    expect(reasonOf({ code: 'agent_refused', detail: 'No.', reason: other })).toBeNull();
+    expect(reasonOf({ code: 'agent_refused', detail, reason: other })).toBe('replayed');
+  });
+
   it('is known as long as agents say it so', () => {
     const said = ['signing/src/verdict.rs', 'agent/src/signed/mod.rs', 'agent/src/signed/nonces.rs'].flatMap(sentences);
 

@@ -14,8 +14,8 @@ export const REASONS: Record<Reason, { title: () => string; help: () => string }
 };
 
 /**
- * What agents say, by reason: signing/src/verdict.rs, agent/src/signed/. Terminals, and commands that ended before the service kept
- * reasons, have the sentence alone. A test compares both.
+ * What agents say, by reason: signing/src/verdict.rs, agent/src/signed/. Terminals of an older instance, and commands that ended
+ * before the service kept reasons, have the sentence alone. A test compares both.
  */
 export const SAID: Record<Reason, RegExp[]> = {
   not_signed: [
@@ -39,7 +39,8 @@ export function reasonOf(
   error: { code: string; detail: string; reason?: Reason | null } | null | undefined,
 ): Reason | null {
   if (error?.code !== 'agent_refused') return null;
-  if (error.reason) return error.reason;
+  // An agent may give one that is not about signatures.
+  if (error.reason && error.reason in REASONS) return error.reason;
   const found = Object.entries(SAID).find(([, patterns]) => patterns.some((pattern) => pattern.test(error.detail)));
   return found ? (found[0] as Reason) : null;
 }

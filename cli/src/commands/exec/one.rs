@@ -114,7 +114,7 @@ impl Run<'_> {
                     socket.close().await;
                     return Ok(Outcome::of(ended));
                 }
-                Ok(FeedMessage::Error { code, detail }) => return Err(Reason { code, detail, reason: None }.into()),
+                Ok(FeedMessage::Error { code, detail, reason }) => return Err(Reason { code, detail, reason }.into()),
                 Ok(_) => {}
                 // The answer must have been on its way.
                 Err(End::Over) => return Err(Failure::Unreachable("the service closed the socket early".to_owned())),

@@ -156,8 +156,8 @@ impl Follower {
                     self.interrupt("the agent is offline; the log continues when it is back").await;
                 }
                 // The socket closes after it.
-                Ok(FeedMessage::Error { code, detail }) => {
-                    refused = Some(Failure::from(Reason { code, detail, reason: None }))
+                Ok(FeedMessage::Error { code, detail, reason }) => {
+                    refused = Some(Failure::from(Reason { code, detail, reason }))
                 }
                 Ok(_) => {}
                 Err(End::Over) => {

@@ -7,8 +7,8 @@ use super::answer::{Answer, Keep};
 use super::arguments::{self, ListAlerts, ListContainers, ListServers, ProcessesAt, ReadLogs, ReadMetrics};
 use crate::api::types::{Columns, Series};
 use crate::api::{Api, parsed, text_of};
+use crate::commands::containers;
 use crate::commands::logs::source::{Kind, Source};
-use crate::commands::refused::{Action, explained};
 use crate::error::Failure;
 
 const LISTED_SERVERS: usize = 100;
@@ -126,7 +126,9 @@ pub async fn metrics(api: &Api, wanted: ReadMetrics) -> Result<Found, Failure> {
         return Err(Failure::usage(format!("at most {MAX_SERIES} series at once")));
     }
     let points = wanted.points.unwrap_or(POINTS).clamp(1, MAX_POINTS);
-    query.extend([("names", wanted.names.join(",")), ("max_points", points.to_string())]);
+    // Each alone: a name may have commas.
+    query.extend(wanted.names.iter().map(|name| ("names", name.clone())));
+    query.push(("max_points", points.to_string()));
     let series: Series = parsed(api.get(&format!("{path}/series"), &query).await?)?;
     let missing: Vec<String> = wanted.names.iter().filter(|name| !series.series.contains_key(*name)).cloned().collect();
     let shown = series.series.iter().map(|(name, columns)| points_of(name, columns, &series.timestamps)).collect();
@@ -185,10 +187,7 @@ pub async fn logs(api: &Api, wanted: ReadLogs) -> Result<Found, Failure> {
 
 pub async fn containers(api: &Api, wanted: ListContainers) -> Result<Found, Failure> {
     let server = api.server(&wanted.server).await?;
-    let query = [("all", (!wanted.running).to_string())];
-    let answer = api.get(&format!("/docker/{}/containers", server.id), &query).await;
-    let answer = answer.map_err(|failure| explained(failure, &server, Action::SeeContainers, &api.service(), &[]))?;
-    let mut containers: Vec<Value> = parsed(answer)?;
+    let mut containers = containers::all(api, &server, wanted.running).await?;
     if let Some(search) = wanted.search {
         containers
             .retain(|container| ["name", "image"].iter().any(|field| text_of(container, field).contains(&search)));

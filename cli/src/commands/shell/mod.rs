@@ -201,8 +201,8 @@ impl Talk<'_> {
                 print(&format!("{RESET}\r\n[{bytes} bytes of output are missing here]\r\n"))?
             }
             FeedMessage::Exit { .. } => return Ok(Some(Left::Ended(Ended::Exited))),
-            FeedMessage::Error { code, detail } => {
-                let failure = Failure::from(Reason { code, detail, reason: None });
+            FeedMessage::Error { code, detail, reason } => {
+                let failure = Failure::from(Reason { code, detail, reason });
                 return if self.line.survives(failure.code()) { Ok(Some(Left::Lost(failure))) } else { Err(failure) };
             }
             _ => {}

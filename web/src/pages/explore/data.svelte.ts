@@ -5,6 +5,7 @@ import { failureOf, type Failure } from '../../api/failure';
 import { ChartGroup } from '../../charts/group.svelte';
 import type { Mark } from '../../charts/marks';
 import { spanOf, type Range, type Span } from '../../charts/ranges';
+import { namesAsked } from '../../lib/seriesNames';
 import { clock } from '../../live/clock.svelte';
 import { fleet } from '../../live/fleet.svelte';
 import { NO_OCCURRENCES, type Occurrences } from '../../moment/marks';
@@ -26,7 +27,7 @@ const iso = (seconds: number) => new Date(Math.floor(seconds * 1000)).toISOStrin
 /** What the service is asked for a chart. */
 export function questionOf(query: Query, span: Span, points: number) {
   return {
-    names: query.series.join(','),
+    names: namesAsked(query.series),
     ...(query.servers.length > 0 ? { server: query.servers.join(',') } : {}),
     ...(query.tag ? { tag: query.tag } : {}),
     by: query.by,

@@ -30,6 +30,7 @@ it('has one entry a name, and its targets where they are asked for', () => {
     'fan_speed:*',
     'odd:*',
   ]);
+  expect(named('odd', 'odd')).toEqual(['odd:*', 'odd:a,b']);
 });
 
 it('finds names, descriptions and targets', () => {

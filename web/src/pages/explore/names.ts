@@ -25,8 +25,7 @@ export function choicesOf(names: readonly SeriesName[]): Choice[] {
       all.set(base, choice);
     }
     if (!of) choice.isPlain = true;
-    // Names are separated by commas when they are asked for.
-    else if (!of.includes(',')) choice.targets.push(of);
+    else choice.targets.push(of);
   }
   const byNumber = (one: string, other: string) => one.localeCompare(other, undefined, { numeric: true });
   for (const choice of all.values()) choice.targets.sort(byNumber);

@@ -40,6 +40,7 @@ it('writes an address that reads as the same', () => {
     '',
     's=cpu_percent',
     `s=disk_percent:*,load_1&server=${ID}&by=series&rank=last&top=3&range=7d&events=0`,
+    's=disk_percent:/mnt/a%252Cb,load_1',
     's=cpu_percent&tag=a%20%26%20b&fn=sum&by=none&from=2026-11-21T03:00:00Z&to=2026-11-21T03:20:00Z',
   ]) {
     const read = query(text);
@@ -49,6 +50,7 @@ it('writes an address that reads as the same', () => {
   }
   expect(hrefOf(query(''))).toBe('/explore');
   expect(hrefOf(query('s=disk_percent:/,load_1&range=24h'))).toBe('/explore?s=disk_percent:%2F,load_1');
+  expect(query('s=disk_percent:/mnt/a%252Cb,load_1').series).toEqual(['disk_percent:/mnt/a,b', 'load_1']);
   expect(addressOf(query('by=tag')).by).toBe('tag');
 });
 

@@ -1,6 +1,7 @@
 // What a chart of Explore shows, as the address has it and as a view keeps it. Pure.
 import type { ViewDefinition } from './types';
 import { keyOf, queryOf as rangeQuery, rangeOf, type Range } from '../../charts/ranges';
+import { namesRead, namesWritten } from '../../lib/seriesNames';
 
 export const FUNCTIONS = ['avg', 'sum', 'min', 'max'] as const;
 export const GROUPS = ['server', 'tag', 'series', 'none'] as const;
@@ -37,7 +38,7 @@ export const USUAL_RANGE: Range = { kind: 'live', seconds: 86_400 };
 export function queryOf(address: URLSearchParams): Query {
   const top = Number(address.get('top'));
   return {
-    series: listed(address, 's').slice(0, MOST_SERIES),
+    series: [...new Set(address.getAll('s').flatMap(namesRead))].slice(0, MOST_SERIES),
     servers: listed(address, 'server').slice(0, MOST_SERVERS),
     tag: address.get('tag') || null,
     fn: oneOf(FUNCTIONS, address.get('fn')) ?? 'avg',
@@ -52,7 +53,7 @@ export function queryOf(address: URLSearchParams): Query {
 /** What the address is to say; for `router.set`. */
 export function addressOf(query: Query): Record<string, string | null> {
   return {
-    s: query.series.join(',') || null,
+    s: namesWritten(query.series) || null,
     server: query.servers.join(',') || null,
     tag: query.tag,
     fn: query.fn === 'avg' ? null : query.fn,

@@ -1,4 +1,4 @@
-import { api, take } from '../../../api/client';
+import { allContainers } from '../../../api/containers';
 import { Loaded } from '../../../ui/form.svelte';
 import type { ServerView } from '../view.svelte';
 
@@ -12,9 +12,7 @@ export class PresentContainers {
 
   constructor(view: ServerView) {
     this.#view = view;
-    this.all = new Loaded(() =>
-      take(api.GET('/api/v1/docker/{server_id}/containers', { params: { path: { server_id: view.id } } })),
-    );
+    this.all = new Loaded(() => allContainers(view.id));
   }
 
   /** Reads them again whenever one of them changed. Call what it gives when you are done. */

@@ -2,6 +2,7 @@
 import { clock } from '../../../live/clock.svelte';
 import { SvelteMap } from 'svelte/reactivity';
 import { api, take } from '../../../api/client';
+import { allContainers } from '../../../api/containers';
 import type { Server } from '../../../api/types';
 import { asksForSignatures, sendSigned } from '../../../signing/ask';
 import { failureOf, type Failure } from '../../../api/failure';
@@ -76,8 +77,7 @@ export class ContainerList {
     this.#isReading = true;
     const acts = this.#acts;
     try {
-      const path = { server_id: this.#serverId };
-      const found = await take(api.GET('/api/v1/docker/{server_id}/containers', { params: { path } }));
+      const found = await allContainers(this.#serverId);
       this.failure = null;
       // A list from before something was done would take that back.
       if (acts === this.#acts) {

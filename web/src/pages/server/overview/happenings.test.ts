@@ -145,6 +145,16 @@ it('what the service kept is marked, and a container as in its live event', () =
   expect(marksOfStored({ ...kept, kind: 'of-a-newer-version', detail: {} })).toEqual([]);
 });
 
+it('a policy that changed says what it permits now and no longer', () => {
+  const kept = { id: 'e1', server_id: 's', at: '2026-11-21T21:20:00Z', kind: 'policy' };
+  const detail = { gained: ['commands', 'terminal'], lost: ['logs'] };
+
+  expect(marksOfStored({ ...kept, detail })[0]).toMatchObject({
+    kind: 'agent',
+    title: 'Agent policy changed: +commands, +terminal, −logs',
+  });
+});
+
 it('deploys and notes name their author and lead to their page', () => {
   const written = { id: 'e1', server_id: 's', at: '2026-11-21T21:20:00Z' };
   const url = 'https://git.example.com/pipelines/1';

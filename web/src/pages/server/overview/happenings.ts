@@ -135,6 +135,9 @@ export function marksOfEvent(event: ServerEvent): Mark[] {
 
 const text = (value: unknown) => (typeof value === 'string' ? value : '?');
 
+const each = (sign: string, names: unknown) =>
+  Array.isArray(names) ? names.map((name: unknown) => `${sign}${text(name)}`) : [];
+
 const optional = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
 
 /** What people and programs wrote. */
@@ -175,6 +178,11 @@ const OTHERS: Record<
     kind: 'agent',
     tone: 'idle',
     title: m.agentChanged({ from: text(from), to: text(to) }),
+  }),
+  policy: ({ gained, lost }) => ({
+    kind: 'agent',
+    tone: 'idle',
+    title: m.policyChanged({ changes: [...each('+', gained), ...each('−', lost)].join(', ') }),
   }),
   kernel: ({ from, to }) => ({
     kind: 'restart',

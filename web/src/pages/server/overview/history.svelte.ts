@@ -8,6 +8,7 @@ import { LEAST_PACE } from '../../../charts/gaps';
 import { Rates } from '../../../charts/rates';
 import type { Span } from '../../../charts/ranges';
 import { Appender, emptyTable, readingsOf, tableOf, trim, type Table } from '../../../charts/series';
+import { namesAsked } from '../../../lib/seriesNames';
 import { choose, namesFrom } from './names';
 
 /** How many points there are at most: no screen shows more. */
@@ -192,7 +193,7 @@ export class History {
       this.#latest(),
     );
     if (wanted.length === 0) return emptyTable();
-    const query = { ...range, names: wanted.join(','), max_points: this.#mostPoints(span.to - span.from) };
+    const query = { ...range, names: namesAsked(wanted), max_points: this.#mostPoints(span.to - span.from) };
     return tableOf(await take(api.GET('/api/v1/metrics/{server_id}/series', { params: { path, query }, signal })));
   }
 }

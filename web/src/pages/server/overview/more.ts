@@ -46,8 +46,7 @@ export function isChosen(name: string, chosen: readonly string[]): boolean {
 /** Which of the series that there are the chosen charts need. */
 export function namesOfChosen(names: readonly string[], chosen: readonly string[]): string[] {
   return chosen.flatMap((base) => {
-    // Names are separated by commas when they are asked for.
-    const its = names.filter((name) => parts(name)[0] === base && isChosen(name, chosen) && !name.includes(','));
+    const its = names.filter((name) => parts(name)[0] === base && isChosen(name, chosen));
     return its.slice(0, MOST_READ);
   });
 }

@@ -43,8 +43,7 @@ function isShown(name: string, cores: boolean): boolean {
 function from(names: string[], cores: boolean, latest: Snapshot | null): string[] {
   const weight = new Map(latest?.containers.map((one) => [one.name, one.memory_bytes]));
   const byBase = new Map<string, string[]>();
-  // Names are separated by commas when they are asked for.
-  for (const name of names.filter((one) => isShown(one, cores) && !one.includes(','))) {
+  for (const name of names.filter((one) => isShown(one, cores))) {
     const [base] = parts(name);
     byBase.set(base, [...(byBase.get(base) ?? []), name]);
   }

@@ -3,6 +3,7 @@ import { api, take } from '../../../api/client';
 import { failureOf, type Failure } from '../../../api/failure';
 import type { Span } from '../../../charts/ranges';
 import { emptyTable, tableOf, type Table } from '../../../charts/series';
+import { namesAsked } from '../../../lib/seriesNames';
 
 /** Of a live range more is read than is shown yet: it need not be read again at once. */
 const AHEAD = 0.25;
@@ -45,7 +46,7 @@ export class Past {
     const until = span.to + (how.live ? (span.to - span.from) * AHEAD : 0);
     this.#until = how.live ? until : Infinity;
     const time = (seconds: number) => new Date((seconds - earlier) * 1000).toISOString();
-    const query = { start: time(span.from), end: time(until), names: names.join(','), max_points: how.points };
+    const query = { start: time(span.from), end: time(until), names: namesAsked(names), max_points: how.points };
     const params = { path: { server_id: this.#id }, query };
     try {
       const given = await take(api.GET('/api/v1/metrics/{server_id}/series', { params, signal: asked.signal }));

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Line } from '../../../charts/lines';
+import { queryOf } from '../../explore/query';
 import { exploreAddress, ruleAddress, suggestedOf, targetOf, watchOf, watchOfSeries } from './watch';
 
 const line = (name: string, more: Partial<Line> = {}): Line => ({
@@ -49,6 +50,8 @@ it('leads to Explore with the series and the range', () => {
   expect(exploreAddress('a', ['network_in:eth0', 'network_out:eth0'], { range: '1h', from: null })).toBe(
     '/explore?server=a&s=network_in%3Aeth0&s=network_out%3Aeth0&range=1h',
   );
+  const address = exploreAddress('a', ['disk_percent:/mnt/a,b'], {});
+  expect(queryOf(new URL(address, 'https://box').searchParams).series).toEqual(['disk_percent:/mnt/a,b']);
 });
 
 it('knows what a rule of series is about that are shown together', () => {

@@ -1,5 +1,6 @@
 // From a chart to an alert rule: what the rule is about, and a value that the chart's history suggests. Pure.
 import type { Metric } from '../../../api/types';
+import { namesWritten } from '../../../lib/seriesNames';
 import type { ChartOf } from './charts';
 
 /** What an alert rule of a chart watches. */
@@ -103,7 +104,7 @@ export function targetOf(query: URLSearchParams): { target: string; series: stri
 /** The page that shows these series of a server beside others. */
 export function exploreAddress(server: string, names: readonly string[], range: Record<string, string | null>): string {
   const query = new URLSearchParams({ server });
-  for (const name of names) query.append('s', name);
+  for (const name of names) query.append('s', namesWritten([name]));
   for (const [key, value] of Object.entries(range)) if (value !== null) query.set(key, value);
   return `/explore?${query}`;
 }

@@ -171,7 +171,7 @@ export class Shell {
       const code = (data as { exit_code: number | null }).exit_code;
       this.#end(code === null || code === 0 ? m.shellEnded() : m.shellEndedWith({ code: String(code) }));
     } else if (type === 'error') {
-      const error = data as { code: string; detail: string };
+      const error = data as { code: string; detail: string; reason?: Reason };
       if (error.code === 'terminal_resumed') return this.#end(m.elsewhere());
       if (error.code === 'not_found') return this.#end(m.notResumed());
       this.refusal = reasonOf(error);
