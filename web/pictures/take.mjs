@@ -36,7 +36,7 @@ async function eventually(what, attempt) {
 }
 
 function startDemo() {
-  const demo = spawn(program, ['demo', '--listen', '127.0.0.1:0', '--log', 'error'], {
+  const demo = spawn(program, ['demo', '--fleet', '24', '--listen', '127.0.0.1:0', '--log', 'error'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   let said = '';
