@@ -210,6 +210,10 @@ impl Alerts {
     /// gets no error.
     pub async fn rules_changed(&self, scope: Scope) {
         if let Err(error) = self.reload(scope).await {
+            // The end has closed the database, and nothing is evaluated any more.
+            if self.writer.is_stopping.load(Ordering::SeqCst) {
+                return;
+            }
             tracing::warn!(%error, "thresholds could not be read, will try again");
             let alerts = self.clone();
             actix::spawn(async move {
