@@ -119,6 +119,9 @@ impl Alerts {
             while !arrived.is_empty() {
                 let some = arrived.split_off(arrived.len().saturating_sub(AT_ONCE));
                 while let Err(error) = self.assignment(&assigned, &some).await {
+                    if self.is_stopping() {
+                        return;
+                    }
                     tracing::error!(%error, "thresholds could not be read, will try again");
                     sleep(HEED_AGAIN_AFTER).await;
                 }
@@ -159,6 +162,9 @@ impl Alerts {
         loop {
             self.find_again(&assigned);
             if let Err(error) = self.look(&assigned, &mut held).await {
+                if self.is_stopping() {
+                    return;
+                }
                 tracing::error!(%error, "servers without a session could not be read, will try again");
             }
             sleep(LOOK_AT_MOST_EVERY).await;

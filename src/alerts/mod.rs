@@ -198,6 +198,11 @@ impl Alerts {
         self.writer.is_stopping.store(true, Ordering::SeqCst);
     }
 
+    /// Whether nothing is evaluated any more. The database may be closed then, which is no error.
+    fn is_stopping(&self) -> bool {
+        self.writer.is_stopping.load(Ordering::SeqCst)
+    }
+
     /// Returns a future that resolves when every input of a server so far is evaluated and its changes are written; `None`
     /// if that is already so.
     pub fn idle(&self, server_id: Uuid) -> Option<impl Future<Output = ()> + use<>> {
@@ -210,8 +215,7 @@ impl Alerts {
     /// gets no error.
     pub async fn rules_changed(&self, scope: Scope) {
         if let Err(error) = self.reload(scope).await {
-            // The end has closed the database, and nothing is evaluated any more.
-            if self.writer.is_stopping.load(Ordering::SeqCst) {
+            if self.is_stopping() {
                 return;
             }
             tracing::warn!(%error, "thresholds could not be read, will try again");
@@ -221,6 +225,7 @@ impl Alerts {
                     tokio::time::sleep(HEED_AGAIN_AFTER).await;
                     match alerts.reload(scope).await {
                         Ok(()) => break,
+                        Err(_) if alerts.is_stopping() => break,
                         Err(error) => tracing::error!(%error, "thresholds could not be read, will try again"),
                     }
                 }

@@ -49,7 +49,7 @@ impl Names {
         columns.retain(|column, _| !parts.contains(column) || meant.iter().any(|name| stands_for(name, column)));
     }
 
-    /// How many there are at most, each list by what commas separate in it.
+    /// How many there are, each list by what commas separate in it. Where a whole text is a name, that is one more.
     pub fn count(&self) -> usize {
         self.meant(|_| false).len()
     }

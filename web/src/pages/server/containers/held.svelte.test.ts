@@ -14,14 +14,9 @@ afterEach(() => {
 
 const listed = (...names: string[]) =>
   answered(names.map((name) => ({ id: name, name, state: 'running', status: 'Up', image: 'i', ports: [] })));
-const names = () => [...document.querySelectorAll('tbody .name')].map((name) => name.textContent);
-
-it('rows that are sorted by numbers stay under a pointer', async () => {
-  vi.useFakeTimers();
-  vi.spyOn(api, 'GET').mockResolvedValue(listed('a', 'b'));
-  router.go('/servers/s/containers?sort=-cpu', { keepScroll: true });
-  let used = $state.raw<Record<string, number>>({ a: 2, b: 1 });
-  const view = {
+/** A server whose agent reads containers; `latest` is its last sample. */
+const viewOf = (latest: () => unknown) =>
+  ({
     id: 's',
     server: { agent: { capabilities: ['docker'] } },
     status: 'online',
@@ -29,9 +24,19 @@ it('rows that are sorted by numbers stay under a pointer', async () => {
     can: () => true,
     refusal: () => null,
     get latest() {
-      return { containers: Object.entries(used).map(([id, cpu_percent]) => ({ id, cpu_percent, memory_bytes: 1 })) };
+      return latest();
     },
-  } as unknown as ServerView;
+  }) as unknown as ServerView;
+const names = () => [...document.querySelectorAll('tbody .name')].map((name) => name.textContent);
+
+it('rows that are sorted by numbers stay under a pointer', async () => {
+  vi.useFakeTimers();
+  vi.spyOn(api, 'GET').mockResolvedValue(listed('a', 'b'));
+  router.go('/servers/s/containers?sort=-cpu', { keepScroll: true });
+  let used = $state.raw<Record<string, number>>({ a: 2, b: 1 });
+  const view = viewOf(() => ({
+    containers: Object.entries(used).map(([id, cpu_percent]) => ({ id, cpu_percent, memory_bytes: 1 })),
+  }));
   const shown = mount(Containers, { target: document.body, props: { view } });
   const use = (now: typeof used) => {
     used = now;
@@ -66,15 +71,7 @@ it('the row of a container that is gone keeps its place and the focus, and says 
   vi.useFakeTimers();
   const get = vi.spyOn(api, 'GET').mockResolvedValue(listed('a', 'b', 'c'));
   router.go('/servers/s/containers', { keepScroll: true });
-  const view = {
-    id: 's',
-    server: { agent: { capabilities: ['docker'] } },
-    status: 'online',
-    events: [],
-    can: () => true,
-    refusal: () => null,
-    latest: null,
-  } as unknown as ServerView;
+  const view = viewOf(() => null);
   const shown = mount(Containers, { target: document.body, props: { view } });
   const readAgain = async () => {
     await vi.advanceTimersByTimeAsync(10_000);

@@ -79,15 +79,21 @@ it('what is typed and taken back follows the server again', async () => {
   await unmount(form);
 });
 
-it('what is taken back while it is saved stays, and is a change', async () => {
+/** A form in which a name was typed, and taken back while it is being saved. */
+function takenBack() {
   const { answer, end } = waiting();
   vi.spyOn(api, 'PUT').mockReturnValue(answer);
-  const { view, form, name, save } = shown();
-  type(name, 'db-2');
+  const all = shown();
+  type(all.name, 'db-2');
   document.querySelector('form')?.requestSubmit();
   flushSync();
+  type(all.name, 'db-1');
+  return { ...all, end };
+}
 
-  type(name, 'db-1');
+it('what is taken back while it is saved stays, and is a change', async () => {
+  const { view, form, name, save, end } = takenBack();
+
   end({ ...server, name: 'db-2' });
   await vi.waitFor(() => expect(view.server.name).toBe('db-2'));
   flushSync();
@@ -98,14 +104,8 @@ it('what is taken back while it is saved stays, and is a change', async () => {
 });
 
 it('what is taken back while it is saved without success follows the server again', async () => {
-  const { answer, end } = waiting();
-  vi.spyOn(api, 'PUT').mockReturnValue(answer);
-  const { view, form, name, save } = shown();
-  type(name, 'db-2');
-  document.querySelector('form')?.requestSubmit();
-  flushSync();
+  const { view, form, name, save, end } = takenBack();
 
-  type(name, 'db-1');
   end(new Error('no connection'));
   await vi.waitFor(() => expect(document.querySelector('[role="alert"]')?.textContent).toMatch(/\S/));
   view.server = { ...server, name: 'db-3' };
