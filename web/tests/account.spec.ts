@@ -20,6 +20,7 @@ test('a profile is changed, and what is wrong with it is said at its field', asy
 });
 
 test('colours are chosen, and stay chosen', async ({ signedIn: page }) => {
+  await page.goto('/');
   await page.emulateMedia({ colorScheme: 'light' });
   const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   await expect(navigation(page)).toBeVisible();

@@ -127,6 +127,7 @@ test('a page that is first opened while the service is away opens whole when it 
 });
 
 test('a page of another version is loaded again, once', async ({ signedIn: page, faults }) => {
+  await page.goto('/');
   await expect(navigation(page)).toBeVisible();
   await page.evaluate(() => Object.assign(window, { isSamePage: true }));
   // The service was replaced: the files of this page's version are gone, and its page names others.
@@ -160,6 +161,7 @@ test('a dialog whose file does not come says why, and the page is loaded again f
   signedIn: page,
   faults,
 }) => {
+  await page.goto('/');
   const dialog = page.getByRole('dialog', { name: t.app.keys() });
   await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
   await page.route('**/assets/KeyList-*', (route) => route.abort());
@@ -205,6 +207,7 @@ test('a server whose agent goes away says since when, and nothing of it stays gr
   account,
   site,
 }) => {
+  await page.goto('/');
   const server = await site.server(account, 'leaving');
   const agent = await site.agent(account, server);
   const card = page.getByRole('article').filter({ hasText: 'leaving' });

@@ -43,6 +43,7 @@ test('a chart is chosen from the list of all series, grouped, and stands in the 
   account,
   site,
 }) => {
+  await page.goto('/');
   test.slow();
   await threeServers(site, account);
   await navigation(page).getByRole('link', { name: t.app.explore() }).click();

@@ -2,6 +2,7 @@ import { expect, tab, test, told } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test('numbers of a server change by themselves', async ({ signedIn: page, account, site }) => {
+  await page.goto('/');
   const server = await site.server(account, 'alive');
   await site.agent(account, server);
   const card = page.getByRole('article').filter({ hasText: 'alive' });
@@ -18,6 +19,7 @@ test('a server that is added, renamed or deleted elsewhere is so here, without l
   account,
   site,
 }) => {
+  await page.goto('/');
   await expect(page.getByRole('heading', { name: t.fleet.firstRun() })).toBeVisible();
 
   const server = await site.server(account, 'before', ['web']);
@@ -30,6 +32,7 @@ test('a server that is added, renamed or deleted elsewhere is so here, without l
 });
 
 test('servers are narrowed by status and tag, and sorted', async ({ signedIn: page, account, site }) => {
+  await page.goto('/');
   const up = await site.server(account, 'beta', ['web']);
   await site.agent(account, up);
   await site.server(account, 'alpha', ['web']);

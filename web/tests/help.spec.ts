@@ -142,6 +142,7 @@ test('on a phone the lists open over the page, and close when somebody has chose
 });
 
 test('the colours are those that were chosen for the interface', async ({ signedIn: page }) => {
+  await page.goto('/');
   await page.getByRole('group', { name: t.app.theme() }).getByRole('button', { name: t.app.themeDark() }).click();
 
   await page.goto('/help');

@@ -2,6 +2,7 @@ import { enter, expect, navigation, tab, test } from './support/test.ts';
 import * as t from './support/texts.ts';
 
 test('a slash goes to the search, and Esc leaves it', async ({ signedIn: page, account, site }) => {
+  await page.goto('/');
   await site.server(account, 'apple');
   await site.server(account, 'pear');
   await expect(page.getByRole('link', { name: 'pear' })).toBeVisible();
@@ -19,6 +20,7 @@ test('a slash goes to the search, and Esc leaves it', async ({ signedIn: page, a
 });
 
 test('g and a letter go places, but not while somebody types', async ({ signedIn: page, account, site }) => {
+  await page.goto('/');
   await site.server(account, 'apple');
   const places: [string, RegExp][] = [
     ['a', /\/alerts$/],
@@ -67,6 +69,7 @@ test('a dialog takes the focus, keeps it, and gives it back', async ({ signedIn:
 });
 
 test('the list of keys is one key away', async ({ signedIn: page }) => {
+  await page.goto('/');
   await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
   await page.keyboard.press('?');
 
@@ -76,6 +79,7 @@ test('the list of keys is one key away', async ({ signedIn: page }) => {
 });
 
 test('the first Tab offers to skip the navigation', async ({ signedIn: page }) => {
+  await page.goto('/');
   // The next Tab needs something to reach.
   await expect(page.getByRole('main').getByRole('link').first()).toBeVisible();
   await page.keyboard.press('Tab');
@@ -109,6 +113,7 @@ test('a server is reached and a command run on it without a mouse', async ({ pag
 });
 
 test('each place of the rail has a key, which a narrow rail says in its title', async ({ signedIn: page }) => {
+  await page.goto('/');
   const rail = navigation(page);
   const keys = rail.getByRole('link', { name: t.app.timeline() }).locator('kbd');
   for (const [index, name] of ['g', 't'].entries()) {

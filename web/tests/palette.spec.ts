@@ -50,6 +50,7 @@ test('a few letters and Enter lead to a server, by its name, its tag or its host
 test('it is a list that is moved through by keys, told to a screen reader, and left with Esc', async ({
   signedIn: page,
 }) => {
+  await page.goto('/');
   await open(page);
   await expectAccessible(page);
   const first = await field(page).getAttribute('aria-activedescendant');
@@ -79,6 +80,7 @@ test('it is a list that is moved through by keys, told to a screen reader, and l
 });
 
 test('a sentence silences a server, and one click takes it back', async ({ signedIn: page, account, site }) => {
+  await page.goto('/');
   const server = await site.server(account, 'db-1');
   await site.server(account, 'db-2');
   const silences = () =>
@@ -105,6 +107,7 @@ test('a sentence silences a server, and one click takes it back', async ({ signe
 });
 
 test('a silence that the service refuses says why', async ({ signedIn: page, account, site }) => {
+  await page.goto('/');
   await site.server(account, 'db-1');
   await page.route('**/api/v1/alerts/silences', (route) => route.abort());
   await open(page);
@@ -118,6 +121,7 @@ test('a silence that the service refuses says why', async ({ signedIn: page, acc
 });
 
 test('"run on tag" opens a run with its servers picked', async ({ signedIn: page, account, site }) => {
+  await page.goto('/');
   await site.server(account, 'alpha', ['web']);
   await open(page);
 
@@ -168,6 +172,7 @@ test('it leads an administrator to the tokens of the account and to the users', 
 });
 
 test('colours are chosen with it, and the list of keys opened', async ({ signedIn: page }) => {
+  await page.goto('/');
   await open(page);
   await page.keyboard.type('dark');
   await expect(options(page).first()).toHaveText(t.palette.themeDark());
@@ -195,6 +200,7 @@ test('a shell keeps the key for itself', async ({ page, control }) => {
 });
 
 test('it fits a phone, where the bar at the bottom opens it', async ({ signedIn: page, account, site }) => {
+  await page.goto('/');
   await site.server(account, `a-${'very-long-'.repeat(9)}name`, ['t'.repeat(40)]);
   await page.setViewportSize({ width: 390, height: 844 });
   await page.reload();

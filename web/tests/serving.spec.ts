@@ -94,6 +94,7 @@ test('what a page needs is named by the page itself: no file is found late', asy
 });
 
 test('the rail gives way on a narrow window, and stays as it was chosen', async ({ signedIn: page }) => {
+  await page.goto('/');
   const alerts = navigation(page).getByRole('link', { name: t.app.alerts(), exact: true });
   const width = async () => (await navigation(page).boundingBox())?.width ?? 0;
   await expect(alerts).toBeVisible();

@@ -181,6 +181,7 @@ test('signing out in one tab signs the others out, and nothing of the person sta
 });
 
 test('a sign-in that is ended elsewhere ends here at once', async ({ signedIn: page, account, visit }) => {
+  await page.goto('/');
   await expect(navigation(page)).toBeVisible();
   const elsewhere = await visit(account, '/account/security');
   await expect(elsewhere.getByText(t.security.thisOne(), { exact: true })).toBeVisible();
@@ -195,6 +196,7 @@ test('a sign-in that is ended elsewhere ends here at once', async ({ signedIn: p
 });
 
 test('a changed password ends every other sign-in and keeps this one', async ({ signedIn: page, account, visit }) => {
+  await page.goto('/');
   await expect(navigation(page)).toBeVisible();
   const other = await visit(account, '/account/security');
 

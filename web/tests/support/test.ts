@@ -31,7 +31,10 @@ const LONG_NAMES = ['payments-reconciliation-worker-blue', 'grafana', 'reverse-p
 
 interface Fixtures {
   account: Account;
-  /** A page on which `account` is signed in. */
+  /**
+   * A page of a browser in which `account` is signed in. It shows nothing yet: Firefox now and then gives up a second `goto` that
+   * follows at once.
+   */
   signedIn: Page;
   /** What went wrong in any page of the test unseen: a test that expects some forgives it. */
   faults: string[];
@@ -142,7 +145,7 @@ export const test = base.extend<Fixtures, { site: Site; control: Control; crowd:
     { auto: true },
   ],
   signedIn: async ({ page, account }, use) => {
-    await enter(page, account);
+    await takeCookie(page, account);
     await use(page);
   },
   visit: async ({ browser, site, origins, faults }, use) => {
@@ -174,16 +177,20 @@ export async function fillSignIn(page: Page, account: Account): Promise<void> {
   await page.getByRole('button', { name: t.signIn.signIn(), exact: true }).click();
 }
 
-/** Opens a page as somebody who signed in before: with the cookie that the service gave then. */
+/** Opens a page as somebody who signed in before. */
 export async function enter(page: Page, account: Account, path = '/'): Promise<void> {
   // At the service whose page it is.
-  const service = path.startsWith('http') ? new URL(path).origin : '';
+  await takeCookie(page, account, path.startsWith('http') ? new URL(path).origin : '');
+  await page.goto(path);
+}
+
+/** Puts the cookie of a sign-in into a browser. */
+async function takeCookie(page: Page, account: Account, service = ''): Promise<void> {
   const response = await page.request.post(`${service}/api/v1/auth/login`, {
     form: { username: account.username, password: account.password },
     headers: { 'X-Refresh-Cookie': '1' },
   });
   expect(response.status()).toBe(200);
-  await page.goto(path);
 }
 
 export function navigation(page: Page): Locator {
