@@ -317,8 +317,22 @@ test('an event stands on the time axis, and says what it is to the keyboard', as
 
   await sign.focus();
 
-  await expect(chart(page, t.overview.cpu()).locator('.tip')).toContainText(t.overview.agentConnected());
+  const tip = chart(page, t.overview.cpu()).locator('.tip');
+  await expect(tip).toContainText(t.overview.agentConnected());
   await expectAccessible(page);
+
+  // Another one joins it, and stands before it.
+  const [first] = await site.call<{ at: string }[]>(
+    'GET',
+    `/servers/${server.id}/events?kind=online&limit=1`,
+    account.token,
+  );
+  const at = new Date(Date.parse(first?.at ?? '') - 1_000).toISOString();
+  await site.call('POST', `/servers/${server.id}/events`, account.token, { kind: 'deploy', text: 'Shop', at });
+
+  await expect(tip).toContainText('Shop');
+  await expect(tip).toContainText(t.overview.agentConnected());
+  await expect(sign).toBeFocused();
 });
 
 test('a pinned time stands in the address, which shows it again', async ({ page, control }) => {

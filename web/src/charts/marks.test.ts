@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { clusters, marksNear, thinned, type Mark } from './marks';
+import { clusters, keyOf, marksNear, thinned, type Mark } from './marks';
 
 const mark = (id: string, at: number, tone: Mark['tone'] = 'ok'): Mark => ({ id, at, kind: 'alert', tone, title: id });
 
@@ -27,4 +27,12 @@ it('draws one sign for what stands together, with all of it in the order of time
     [10, 'b', ['a', 'b']],
     [30, 'c', ['c']],
   ]);
+});
+
+it('knows a sign by the mark that is pointed at, whatever joins it', () => {
+  const [alone] = clusters([mark('b', 14)], 0, 50, 5);
+  const [joined] = clusters([mark('b', 14), mark('a', 10, 'bad')], 0, 50, 5);
+
+  expect([alone, joined].map((one) => one && keyOf(one, ['gone', 'b']))).toEqual(['b', 'b']);
+  expect(joined && keyOf(joined, [null, null])).toBe('a');
 });

@@ -60,6 +60,15 @@ export function clusters(marks: readonly Mark[], from: number, to: number, apart
   return found;
 }
 
+/**
+ * The mark by which a sign is known: one that is pointed at, wherever it stands in it, so that the button under the keyboard's focus
+ * stays when others join it.
+ */
+export function keyOf({ marks }: Cluster, pointedAt: readonly (string | null)[]): string {
+  const held = pointedAt.find((id) => marks.some((mark) => mark.id === id));
+  return held ?? marks[0]?.id ?? '';
+}
+
 const WEIGHT: Record<Tone, number> = { bad: 4, warn: 3, accent: 2, ok: 1, idle: 0 };
 
 /** The marks that are drawn: of those that lie closer than `apart` seconds the worst. */

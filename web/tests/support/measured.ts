@@ -44,7 +44,9 @@ export async function startMeasured(page: Page, key: string, past: Measured[]): 
         before = at;
         const used = { cpu_percent, memory_percent: 10, memory_total: 1e9, memory_used: 1e8 };
         const network = [{ interface: 'eth0', bytes_recv: received, bytes_sent: received }];
-        return { timestamp: new Date(at).toISOString(), ...used, disk_usage: [], network };
+        // It runs for longer than any chart of a test shows.
+        const uptime_seconds = 30 * 86_400 + Math.round((at - began) / 1000);
+        return { timestamp: new Date(at).toISOString(), ...used, uptime_seconds, disk_usage: [], network };
       };
       let seq = 0;
       const samples = past.map(({ secondsAgo, cpu }) => sample(began - secondsAgo * 1000, cpu));

@@ -186,7 +186,10 @@ it('a start that was noted is not marked once more by the uptime', () => {
 });
 
 it('the start of the machine is the same mark with each sample', () => {
-  expect(markOfBoot(1_000_003, 501).id).toBe(markOfBoot(1_000_004, 502).id);
+  const [one, next] = [markOfBoot(1_000_005.9, 501), markOfBoot(1_000_007.1, 502)];
+
+  expect(one.at).not.toBe(next.at);
+  expect(one.id).toBe(next.id);
 });
 
 it('marks of a span come once, the newest first', () => {

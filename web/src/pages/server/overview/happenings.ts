@@ -231,9 +231,9 @@ export function isNoted(boot: Mark, marks: readonly Mark[]): boolean {
 
 /** When the machine started, told by how long it runs. */
 export function markOfBoot(measuredAt: number, uptime: number): Mark {
-  // The uptime has whole seconds: rounded, so that it is the same with each sample.
+  // The uptime has whole seconds: rounded, so that it is the same with almost each sample. There is one, wherever it stands.
   const at = Math.round((measuredAt - uptime) / 10) * 10;
-  return { id: `boot:${at}`, at, kind: 'restart', tone: 'accent', title: m.machineStarted() };
+  return { id: 'boot', at, kind: 'restart', tone: 'accent', title: m.machineStarted() };
 }
 
 /** Marks of a span, the newest first, each once. */
