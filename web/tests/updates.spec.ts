@@ -235,6 +235,7 @@ test('a rollout stops at a failure, and says what each server answered', async (
   await expect(waves(page).nth(0)).toContainText('0 of 2 updated, 1 failed, 1 refused');
 
   await page.goto(`${origin}/account/updates`);
+  await expect(rowOf(page, 'web-1')).toBeVisible();
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });
     await expectAccessible(page, ...(colorScheme === 'dark' ? OF_COLOURS : []));
