@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dashmap::DashSet;
+use dashmap::{DashMap, Entry};
 use futures_util::future::join;
+use tokio::sync::watch;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::job::Job;
@@ -24,10 +26,16 @@ const MESSAGE_BYTES: usize = 128 * 1024;
 /// How often to check whether the job still belongs to this instance.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// The publication of one command to one instance, removed from `all` when dropped.
+/// A command, and an instance to which it is published.
+type Key = (Uuid, Uuid);
+
+/// The publications that are under way, each with the offset from which its reader asked for output last.
+type Publications = Arc<DashMap<Key, watch::Sender<u64>>>;
+
+/// One of these, removed when dropped.
 struct PublicationGuard {
-    all: Arc<DashSet<(Uuid, Uuid)>>,
-    key: (Uuid, Uuid),
+    all: Publications,
+    key: Key,
 }
 
 impl Drop for PublicationGuard {
@@ -43,13 +51,12 @@ pub struct PublishedJobs {
     running: RunningJobs,
     writer: Arc<JobWriter>,
     local: Arc<LocalJobs>,
-    /// Pairs of a command and an instance to which it is published.
-    readings: Arc<DashSet<(Uuid, Uuid)>>,
+    publications: Publications,
 }
 
 impl PublishedJobs {
     pub(super) fn new(homes: Homes, running: RunningJobs, writer: Arc<JobWriter>, local: Arc<LocalJobs>) -> Self {
-        Self { homes, running, writer, local, readings: Arc::default() }
+        Self { homes, running, writer, local, publications: Arc::default() }
     }
 
     /// Sends a command that another instance has stored. Its end is published there, and stored here.
@@ -108,30 +115,44 @@ impl PublishedJobs {
         self.running.find(server_id, id).is_none_or(|job| job.request_cancel())
     }
 
-    /// Publishes a job to a reader, unless it is published to that reader already.
+    /// Publishes a job to a reader from an offset on. A publication that is under way continues from there.
     fn publish(&self, job: &Arc<Job>, reader: Uuid, place: u64) {
         let key = (job.id(), reader);
-        if !self.readings.insert(key) {
-            return;
-        }
+        let asked = match self.publications.entry(key) {
+            Entry::Occupied(publication) => {
+                publication.get().send_replace(place);
+                return;
+            }
+            Entry::Vacant(free) => {
+                let (ask, asked) = watch::channel(place);
+                free.insert(ask);
+                asked
+            }
+        };
         let (job, homes) = (job.clone(), self.homes.clone());
-        let reading = PublicationGuard { all: self.readings.clone(), key };
+        let publication = PublicationGuard { all: self.publications.clone(), key };
         tokio::spawn(async move {
-            tell_of(&homes, &job, reader, place).await;
-            drop(reading);
+            tell_of(&homes, &job, reader, asked).await;
+            drop(publication);
         });
     }
 }
 
 /// Publishes to a reader what happens to a job, until it has ended or the reader does not need it any more. A reader that
-/// missed a message asks again from its own offset.
-async fn tell_of(homes: &Homes, job: &Job, reader: Uuid, mut place: u64) {
+/// missed a message, or has a new replica of the job, asks again from its own offset.
+async fn tell_of(homes: &Homes, job: &Job, reader: Uuid, mut asked: watch::Receiver<u64>) {
+    let mut place = *asked.borrow_and_update();
     loop {
-        match tokio::time::timeout(LOOK_EVERY, job.beyond(place)).await {
-            // Its agent has moved to another instance, which publishes the job from now on.
-            Err(_) if job.is_remote() => return,
-            Err(_) => continue,
-            Ok(_) => {}
+        tokio::select! {
+            Ok(()) = asked.changed() => place = place.min(*asked.borrow_and_update()),
+            _ = timeout(LOOK_EVERY, job.beyond(place)) => {}
+        }
+        if job.output_end() <= place && job.ended().is_none() {
+            if job.is_remote() {
+                // Its agent has moved to another instance, which publishes the job from now on.
+                return;
+            }
+            continue;
         }
         let (message, next) = happened(job, place);
         if message.end.is_some() {
@@ -208,6 +229,10 @@ mod tests {
         )
     }
 
+    fn asked(place: u64) -> watch::Receiver<u64> {
+        watch::channel(place).1
+    }
+
     async fn homes(bus: &LocalBus) -> (Homes, Uuid) {
         let id = Uuid::now_v7();
         let bus_client = BusClient::open(Arc::new(bus.clone()), Subjects::new("test"), id).await.unwrap();
@@ -249,7 +274,7 @@ mod tests {
         let (reader, replica) = reader(&bus, &job.row).await;
         let telling = tokio::spawn({
             let job = job.clone();
-            async move { tell_of(&home, &job, reader, 0).await }
+            async move { tell_of(&home, &job, reader, asked(0)).await }
         });
 
         for number in 0..200 {
@@ -276,7 +301,7 @@ mod tests {
         }
         job.end(End::without_result(JobStatus::Succeeded, None, Timestamp::now()));
 
-        tell_of(&home, &job, reader, 0).await;
+        tell_of(&home, &job, reader, asked(0)).await;
 
         assert!(replica.output().is_cut());
         assert!(replica.output().to_stored().render() == job.output().to_stored().render());
@@ -290,7 +315,7 @@ mod tests {
         let job = Job::new(row());
         says(&job, Stream::Stdout, "one\n");
 
-        tell_of(&home, &job, Uuid::now_v7(), 0).await;
+        tell_of(&home, &job, Uuid::now_v7(), asked(0)).await;
 
         assert_eq!(job.ended(), None);
     }
@@ -314,7 +339,7 @@ mod tests {
         says(&job, Stream::Stdout, "one\n");
 
         while *heard.lock() == 0 {
-            tell_of(&home, &job, reader, 0).await;
+            tell_of(&home, &job, reader, asked(0)).await;
         }
 
         assert_eq!(*heard.lock(), 1);

@@ -1,8 +1,9 @@
 //! Commands that are sent to one instance and run by the agent at another.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
-use actix_web::rt;
+use actix_web::rt::{self, time::sleep};
 use sea_orm::{ConnectionTrait, Database, TransactionTrait};
 use serde_json::{Value, json};
 use signalbox_protocol::agent::{CommandStatus, ServiceMessage, Stream};
@@ -15,6 +16,9 @@ use crate::support::dashboard::Dashboard;
 use crate::support::{eventually, text_of, uuid_of};
 
 const MEBIBYTE: usize = 1 << 20;
+
+/// How often an instance forgets what nobody needs there.
+const FORGETS_EVERY: Duration = Duration::from_secs(1);
 
 impl Scene {
     fn commands_path(&self) -> String {
@@ -142,7 +146,21 @@ async fn what_came_so_far_is_read_everywhere() {
         })
         .await;
     }
+
+    // By then nobody needed it at an instance that received it, which has forgotten it.
+    sleep(3 * FORGETS_EVERY).await;
+    for instance in [A, B, C] {
+        assert_eq!(scene.command(instance, id).await["output"], "so far\n", "at {instance}");
+    }
+    agent.send_output(id, Stream::Stdout, "and more\n").await;
     agent.finish(id).await;
+    for instance in [A, B, C] {
+        assert_eq!(
+            scene.until_command(instance, id, "succeeded").await["output"],
+            "so far\nand more\n",
+            "at {instance}"
+        );
+    }
 }
 
 #[actix_web::test]
