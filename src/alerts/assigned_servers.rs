@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::assigner::Assigner;
 use super::assignment::{Assignment, patient_until};
-use super::inbox::{Change, Inbox};
+use super::inbox::{Change, Inbox, Input};
 use super::{Alerts, HEED_AGAIN_AFTER};
 use crate::shards::Shards;
 use crate::store::{OfflineServers, RuleScope, StoreError, WatchedServer};
@@ -93,6 +93,9 @@ impl Assigner for AssignedServers {
         let inbox = alerts.writer.new_inbox(Assignment::SessionHolder(session_id), i64::MAX);
         if let Some(before) = alerts.writer.inboxes.insert(server_id, inbox.clone()) {
             _ = before.order(Change::Gone);
+        }
+        if let Some(states) = alerts.states.of_session(server_id, session_id) {
+            inbox.put(Input::Event(states));
         }
         self.waits(server_id, inbox);
     }

@@ -28,6 +28,7 @@ mod assignment;
 mod container_rules;
 mod evaluator;
 mod inbox;
+mod latest_states;
 mod notes;
 mod of_schedules;
 mod patience;
@@ -54,6 +55,7 @@ use self::assigner::{All, Assigner};
 use self::assignment::{Assignment, heard_before};
 use self::evaluator::Evaluator;
 use self::inbox::{Change, Inbox, Input};
+use self::latest_states::LatestStates;
 use self::patience::Patience;
 use self::watch::Watch;
 use crate::audit::Actor as Author;
@@ -102,6 +104,7 @@ pub struct Alerts {
     /// Decides which servers this instance evaluates.
     assigner: Arc<dyn Assigner>,
     gone_after: Duration,
+    states: LatestStates,
 }
 
 /// What an agent sends with a sample that the snapshot does not contain.
@@ -145,7 +148,7 @@ impl Alerts {
         let (patience, gone_after) = (Patience::new(parts.clock.clone(), parts.patience), parts.gone_after);
         let writer = AlertWriter::new(parts, patience);
         let (arbiter, loading) = (actix::Arbiter::current(), Arc::default());
-        Self { writer, arbiter, loading, assigner, gone_after }
+        Self { writer, arbiter, loading, assigner, gone_after, states: LatestStates::default() }
     }
 
     /// Starts an evaluator for every server that has thresholds and belongs to this instance.
@@ -162,8 +165,9 @@ impl Alerts {
         inbox.put(Input::Sample { snapshot: snapshot.clone(), beside, freshness });
     }
 
-    /// Passes an event that the agent reported to the server's evaluator.
-    pub fn happened(&self, server_id: Uuid, event: &Event) {
+    /// Passes an event that the agent reported in this session to the server's evaluator.
+    pub fn happened(&self, server_id: Uuid, session_id: Uuid, event: &Event) {
+        self.states.keep(server_id, session_id, event);
         if let Some(inbox) = self.inbox(server_id) {
             inbox.put(Input::Event(event.clone()));
         }
@@ -183,6 +187,7 @@ impl Alerts {
 
     /// Takes in that no session of this instance holds the server any more.
     pub fn departed(&self, server_id: Uuid) {
+        self.states.forget(server_id);
         self.assigner.departed(self, server_id);
     }
 
@@ -328,7 +333,11 @@ impl Alerts {
     fn begin(&self, server: WatchedServer, assignment: Assignment, replays: bool) {
         if server.is_watched() {
             let inbox = self.writer.new_inbox(assignment, 0);
+            // First, so that a list that arrives now is not missed.
             self.writer.inboxes.insert(server.server_id, inbox.clone());
+            if let Some(states) = self.states.of(server.server_id) {
+                inbox.put(Input::Event(states));
+            }
             self.evaluate(server, inbox, replays);
         }
     }

@@ -69,13 +69,13 @@ impl AgentSession {
             if !is_bounded(&event) || !active.events.states.take(Instant::now()) {
                 return refused();
             }
-            return self.services.alerts.happened(active.server_id, &event);
+            return self.services.alerts.happened(active.server_id, active.session_id, &event);
         }
         if !active.events.news.take(Instant::now()) {
             return refused();
         }
         let Some((event, frame)) = written(event) else { return refused() };
-        self.services.alerts.happened(active.server_id, &event);
+        self.services.alerts.happened(active.server_id, active.session_id, &event);
         self.services.events.told(active.server_id, &event);
         let topic = Topic::Server(active.server_id);
         if self.services.feeds.is_watched(topic) {

@@ -75,6 +75,20 @@ async fn each_container_that_has_stopped_has_an_alert_of_its_own() {
 }
 
 #[actix_web::test]
+async fn the_first_threshold_finds_what_has_been_in_trouble_for_long() {
+    let site = Site::start().await;
+    let alarms = Alarms::at(&site);
+    let mut probe = Probe::at(&site).await;
+    tell(&mut probe, &[("db", "running", None, None), ("web", "exited", None, Some(1))]).await;
+
+    // The agent has nothing new to say of them.
+    let threshold = alarms.add(on_containers(None, &["stopped"])).await;
+    probe.tell(Vec::new()).await;
+
+    assert_eq!(text_of(&alarms.until_only(threshold, "active").await["target"]), "web");
+}
+
+#[actix_web::test]
 async fn a_pattern_says_which_containers() {
     let site = Site::start().await;
     let alarms = Alarms::at(&site);
