@@ -229,7 +229,8 @@ impl PeerServer {
                 if !self.parts.jobs.request_cancel(server_id, *command_id) {
                     return Ok(());
                 }
-                self.parts.registry.send(server_id, message).await
+                // Until there is room: a caller that asks again gets the answer that it was asked already.
+                self.parts.registry.link(server_id).send(message.clone()).await
             }
             // Without its job a command would have no result.
             ServiceMessage::Execute(_) => Err(CallError::Unreachable),
