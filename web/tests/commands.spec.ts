@@ -134,8 +134,21 @@ test('where the agent runs no commands, the page says who decides that and how',
   // Its owner allows it: the page notices by itself.
   await tab(page, t.server.commands()).click();
   await agent.end();
+  const allowing = await site.agent(account, server, '--commands', 'on');
+  const field = page.getByRole('textbox', { name: t.commands.command() });
+  await expect(field).toBeVisible();
+
+  // It goes away, and what was written waits for it.
+  await field.fill('uptime');
+  await allowing.end();
+  await expect(why).toContainText(t.unable.offline());
+  await expect(field).toHaveValue('uptime');
+  await expect(field).toBeFocused();
+  await expect(page.getByRole('button', { name: t.app.run(), exact: true })).toBeDisabled();
   await site.agent(account, server, '--commands', 'on');
-  await expect(page.getByRole('textbox', { name: t.commands.command() })).toBeVisible();
+  await expect(why).toBeHidden();
+  await expect(field).toHaveValue('uptime');
+  await expect(page.getByRole('button', { name: t.app.run(), exact: true })).toBeEnabled();
 });
 
 test('the end of a long output is in sight: the line that explains a failure', async ({ page, control }) => {

@@ -14,7 +14,7 @@ afterEach(() => void vi.restoreAllMocks());
 function composer() {
   const told = { started: vi.fn(), lost: vi.fn() };
   const view = { server: { id: 's', name: 's', agent: { capabilities: ['commands'] } } } as unknown as ServerView;
-  const shown = mount(Composer, { target: document.body, props: { view, past: [], ...told } });
+  const shown = mount(Composer, { target: document.body, props: { view, past: [], isAway: false, ...told } });
   const field = document.querySelector('textarea');
   const write = (text: string) => {
     if (field) field.value = text;
