@@ -231,6 +231,41 @@ test('Enter before the servers have arrived leads to the server that is meant', 
   await expect(page).toHaveURL(`/servers/${server.id}`);
 });
 
+test('what was chosen stays chosen when others come before it, until somebody types', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const server = await site.server(account, 'alpha');
+  const answer = await hold(page, '**/api/v1/servers?*');
+  await page.goto(`/servers/${server.id}`);
+  await open(page);
+  await expect(page.getByText(t.palette.loadingServers())).toBeVisible();
+  const chosen = page.getByRole('dialog').getByRole('option', { selected: true });
+  for (let step = 0; step < 4; step += 1) await page.keyboard.press('ArrowDown');
+  await expect(chosen).toContainText(t.app.bulkRun());
+  const id = (await chosen.getAttribute('id')) ?? '';
+
+  answer();
+
+  await expect(page.getByRole('dialog').getByRole('group', { name: t.palette.here() })).toBeVisible();
+  await expect(chosen).toHaveCount(1);
+  await expect(chosen).toContainText(t.app.bulkRun());
+  await expect(chosen).toHaveAttribute('id', id);
+  await expect(field(page)).toHaveAttribute('aria-activedescendant', id);
+  await expect(chosen).toBeInViewport();
+  await page.keyboard.type('wall');
+  await expect(options(page).first()).toHaveAttribute('aria-selected', 'true');
+  await field(page).fill('');
+  for (let step = 0; step < 2; step += 1) await page.keyboard.press('ArrowDown');
+  await expect(options(page).nth(2)).toHaveAttribute('aria-selected', 'true');
+  await options(page).filter({ hasText: t.app.bulkRun() }).hover();
+  await expect(chosen).toContainText(t.app.bulkRun());
+  await page.keyboard.press('Enter');
+
+  await expect(page).toHaveURL('/run');
+});
+
 test('servers that could not be read are said so, and all else is there', async ({ signedIn: page }) => {
   await page.route('**/api/v1/servers?*', (route) => route.abort());
   await page.goto('/account');

@@ -2,6 +2,7 @@
 import { expect, test, vi } from 'vitest';
 import type { Server } from '../api/types';
 import { session } from '../session/session.svelte';
+import { keyOf } from './chosen';
 import { offer } from './entries';
 
 vi.hoisted(() => {
@@ -104,6 +105,20 @@ test('of very many servers a few are listed, and how many more fit is said', () 
 
   expect(groups.find(({ group }) => group === 'servers')?.entries).toHaveLength(8);
   expect(more).toBe(9_992);
+});
+
+test('no two entries have the same key, whatever servers and tags are called', () => {
+  const alike = [
+    server('web', ['web', 'tag web', 'a,b', 'a%2Cb']),
+    { ...server('web'), id: 'id-other' },
+    server('tag web', ['a', 'b']),
+  ];
+  for (const typed of ['', 'web', 'a b', 'tag', 'logs', 'web logs', 'silence web', 'silence', 'run web', 'theme']) {
+    const keys = offer(typed, alike, 'id-web', means).groups.flatMap(({ entries }) => entries.map(keyOf));
+
+    expect(keys.length, typed).toBeGreaterThan(0);
+    expect(new Set(keys).size, typed).toBe(keys.length);
+  }
 });
 
 test('what nothing fits has no groups', () => {

@@ -24,6 +24,8 @@ export interface Entry {
   group: Group;
   icon: IconName;
   text: string;
+  /** What tells it apart from others with its text, where it has no address. */
+  id?: string;
   /** The part of the text that somebody looks for, where the rest stands in each of its kind. */
   name?: string;
   /** Said beside the text. */
@@ -204,6 +206,7 @@ function done(asked: Asked, target: Target): Entry {
     group: 'actions',
     icon: 'moon',
     text: m.silence({ what, length: lengthWords(minutes) }),
+    id: target.server?.id ?? `#${target.tag}`,
     act: () => void silence({ what, serverId: target.server?.id ?? null, tag: target.tag, minutes }),
     ...why,
   };
