@@ -95,14 +95,31 @@ test('a server that goes while it is picked is left out, and runs with the other
   await page.getByRole('textbox', { name: t.run.command() }).fill('uptime');
   await expect(page.getByRole('button', { name: t.run.runOn({ count: 2 }) })).toBeEnabled();
 
+  const row = servers.getByRole('checkbox', { name: 'beta' });
+  await row.focus();
+
   await agent.end('SIGTERM');
 
   await expect(page.getByText(t.run.leftOut({ count: 1 }))).toBeVisible();
   await expect(page.getByRole('button', { name: t.run.runOn({ count: 1 }) })).toBeEnabled();
+  // It stays where it is, with the word why, and is none of those that are picked together.
+  await expect(row).toHaveAccessibleName(new RegExp(t.commandParts.unableOffline()));
+  await expect(row).toBeFocused();
+  await expect(row).toBeChecked();
+  const every = servers.getByRole('checkbox', { name: t.run.all({ count: 1 }), exact: true });
+  await expect(every).toBeChecked();
+  // Picked alone it is left out as well, and nothing runs.
+  await servers.getByRole('checkbox', { name: 'alpha' }).uncheck();
+  await expect(page.getByText(t.run.leftOut({ count: 1 }))).toBeVisible();
+  await expect(page.getByRole('button', { name: t.run.run(), exact: true })).toBeDisabled();
+  await every.check();
+  await row.focus();
 
   await site.agent(account, gone, '--commands', 'on');
 
   await expect(page.getByText(t.run.leftOut({ count: 1 }))).toBeHidden();
+  await expect(row).toBeFocused();
+  await expect(row).not.toHaveAccessibleName(new RegExp(t.commandParts.unableOffline()));
   await page.getByRole('button', { name: t.run.runOn({ count: 2 }) }).click();
   await page
     .getByRole('dialog')

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Server, ServerStatus } from '../../api/types';
-import { choices, found, ledBy, named, tagsOf, toggled } from './select';
+import { choices, found, isPickable, ledBy, named, tagsOf, toggled } from './select';
 
 function entry(
   name: string,
@@ -24,14 +24,29 @@ const all = choices([
 ]);
 
 describe('what can be picked', () => {
-  it('puts those first that can run a command, and says why the others cannot', () => {
+  it('puts those first that can run a command or are only away, and says why the others cannot', () => {
     expect(all.map((choice) => [choice.name, choice.why])).toEqual([
+      ['db', 'offline'],
       ['web-2', null],
       ['web-10', null],
       ['closed', 'policy'],
-      ['db', 'offline'],
       ['new', 'pending'],
       ['shared', 'right'],
+    ]);
+  });
+
+  it('keeps the place of a server that goes away for a moment', () => {
+    const places = (status: ServerStatus) => {
+      const some = choices([entry('a', []), entry('b', [], status), entry('c', []), entry('d', [], 'pending')]);
+      return some.map((choice) => [choice.name, isPickable(choice)]);
+    };
+
+    expect(places('offline')).toEqual(places('online'));
+    expect(places('offline')).toEqual([
+      ['a', true],
+      ['b', true],
+      ['c', true],
+      ['d', false],
     ]);
   });
 
@@ -47,7 +62,7 @@ describe('what can be picked', () => {
     expect(found(all, ' ').length).toBe(6);
   });
 
-  it('counts for a tag only those that can be picked', () => {
+  it('counts for a tag only those that can run a command', () => {
     expect(tagsOf(all)).toEqual([
       { tag: 'eu', ids: ['web-10'], all: 2 },
       { tag: 'web', ids: ['web-2', 'web-10'], all: 3 },
@@ -56,7 +71,7 @@ describe('what can be picked', () => {
 
   it('puts those first that lead, each part in its order', () => {
     const names = ledBy(all, new Set(['new', 'web-10'])).map((choice) => choice.name);
-    expect(names).toEqual(['web-10', 'new', 'web-2', 'closed', 'db', 'shared']);
+    expect(names).toEqual(['web-10', 'new', 'db', 'web-2', 'closed', 'shared']);
   });
 
   it('names eight servers, and how many more there are', () => {

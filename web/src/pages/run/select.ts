@@ -4,7 +4,7 @@ import { refusal } from '../../lib/access';
 import { list } from '../../lib/format';
 import { unable, type Unable } from '../server/commands/unable';
 
-/** A server that may be picked; or why it cannot be. */
+/** A server that can run commands now; or why it cannot. */
 export interface Choice {
   id: string;
   name: string;
@@ -14,6 +14,9 @@ export interface Choice {
   /** Whom to ask, where the caller may not run commands there. */
   refused: string | null;
 }
+
+/** Whether it can be picked. A server that is only away may be back in a moment: it stays where it is until then. */
+export const isPickable = ({ why }: Pick<Choice, 'why'>) => why === null || why === 'offline';
 
 /** The servers, those that can be picked first, each half by name. */
 export function choices(servers: { server: Server; status: ServerStatus }[]): Choice[] {
@@ -28,7 +31,7 @@ export function choices(servers: { server: Server; status: ServerStatus }[]): Ch
     }))
     .sort(
       (a, b) =>
-        Number(a.why !== null) - Number(b.why !== null) || a.name.localeCompare(b.name, 'en', { numeric: true }),
+        Number(!isPickable(a)) - Number(!isPickable(b)) || a.name.localeCompare(b.name, 'en', { numeric: true }),
     );
 }
 
@@ -58,7 +61,7 @@ export function found(all: Choice[], search: string): Choice[] {
 
 export interface TagChoice {
   tag: string;
-  /** Servers that have it and can be picked. */
+  /** Servers that have it and can run commands now. */
   ids: string[];
   /** Servers that have it. */
   all: number;
