@@ -237,6 +237,40 @@ test('a line of JSON is its message, and opens into its fields', async ({ page, 
   await expect(line).toContainText('"msg"');
 });
 
+test('a line that was opened stays while others come, and the end is followed again once it is closed', async ({
+  page,
+  control,
+  site,
+}) => {
+  const json = (order: string) => JSON.stringify({ level: 'info', msg: `order ${order}`, http: { status: 200 } });
+  const many = (what: string) => Array.from({ length: 100 }, (_, index) => `${what} ${index}.`);
+  const file = await follow(page, control, site, ...many('before'), json('one'));
+  const write = (lines: string[]) => appendFileSync(file, lines.map((line) => `${line}\n`).join(''));
+  const details = linesOf(page).getByRole('group', { name: t.log.details() });
+  const copy = details.getByRole('button', { name: t.log.copyLine() });
+  const toEnd = page.getByRole('button', { name: t.log.toEnd() });
+
+  await linesOf(page).getByText('order one', { exact: true }).click();
+  // The line was the last one: what it consists of is in sight, too.
+  await expect(copy).toBeInViewport();
+  await details.getByRole('button', { name: t.log.closeDetails(), exact: true }).click();
+  await expect(details).toBeHidden();
+  write([...many('between'), json('two')]);
+  await linesOf(page).getByText('order two', { exact: true }).click();
+  await copy.focus();
+
+  write(many('after'));
+
+  await expect(page.getByText(t.liveLog.lines({ count: 302 }), { exact: true })).toBeVisible();
+  await expect(toEnd).toBeVisible();
+  await expect(copy).toBeFocused();
+  await expect(copy).toBeInViewport();
+  await toEnd.click();
+  await expect(linesOf(page)).toContainText('after 99.');
+  write(['the last one']);
+  await expect(linesOf(page)).toContainText('the last one');
+});
+
 test('what is found in a field that is not shown is marked in the line as it was written', async ({
   page,
   control,

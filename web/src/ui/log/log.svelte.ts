@@ -62,6 +62,7 @@ export class Log {
   #hasGrown = false;
   #changed: () => void = () => undefined;
   #reveal: (number: number) => void = () => undefined;
+  #hold: (number: number) => void = () => undefined;
 
   constructor(capacity = MOST_LINES) {
     this.lines = new Lines(capacity);
@@ -78,11 +79,12 @@ export class Log {
   }
 
   /** Sets who draws it. `changed` is called at most once until the drawing is done. */
-  drawnBy(changed: () => void, reveal: (number: number) => void): () => void {
+  drawnBy(changed: () => void, reveal: (number: number) => void, hold: (number: number) => void): () => void {
     this.#changed = changed;
     this.#reveal = reveal;
+    this.#hold = hold;
     return () => {
-      this.#changed = this.#reveal = () => undefined;
+      this.#changed = this.#reveal = this.#hold = () => undefined;
     };
   }
 
@@ -195,9 +197,14 @@ export class Log {
     return this.#open.has(number);
   }
 
+  /** Opens a line, or closes it. One that is open stays where it is, whatever comes. */
   toggle(number: number): void {
-    if (!this.#open.delete(number)) this.#open.add(number);
+    if (!this.#open.delete(number)) {
+      this.#open.add(number);
+      this.isFollowing = false;
+    }
     this.cursor = number;
+    this.#hold(number);
     this.#touch();
   }
 

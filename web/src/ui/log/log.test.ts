@@ -136,6 +136,22 @@ it('other lines take the place of those that are held, also while it is paused',
   expect(rows(log)).toEqual(['a', 'b', 'c']);
 });
 
+it('a line that is opened is held where it is, and the end is not followed any more', () => {
+  const log = logWith();
+  const held: number[] = [];
+  const nothing = () => undefined;
+  log.drawnBy(nothing, nothing, (number) => held.push(number));
+  log.push(linesOf('a', 'b'));
+
+  log.toggle(1);
+  expect([log.isOpen(1), log.isFollowing, log.cursor, held]).toEqual([true, false, 1, [1]]);
+
+  // Closing it is no wish to leave the end.
+  log.toEnd();
+  log.toggle(1);
+  expect([log.isOpen(1), log.isFollowing]).toEqual([false, true]);
+});
+
 it('the cursor moves over rows, and stays at the ends', () => {
   const log = logWith();
   log.push(linesOf('a', 'b', 'c'));
