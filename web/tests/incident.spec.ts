@@ -88,7 +88,8 @@ test("a container's alert shows its own lines, those of the system, and the cont
     comparison: 'gte',
     threshold_value: 3,
   });
-  await site.agent(account, server, '--logs', 'on', '--docker', 'read', '--docker-host', control.docker.host);
+  const docker = ['--docker', 'read', '--docker-host', control.docker.host];
+  const agent = await site.agent(account, server, '--logs', 'on', ...docker);
   await control.docker.run(name, 'echo the last words', 'exit 3');
   // The page shows two minutes before the alert.
   write('kernel: the disk is slow');
@@ -106,6 +107,11 @@ test("a container's alert shows its own lines, those of the system, and the cont
   await expect(first).toContainText(name);
   await expect(first).toContainText(t.like(t.moment.endedWith({ time: '{}', code: '3' })));
   await expectAccessible(page);
+  // What was read stays when the agent is gone.
+  await agent.end();
+  for (const log of [own, lines]) await expect(log).toContainText(t.moment.logsAway());
+  await expect(own).toContainText('the last words');
+  await expect(lines).toContainText('the disk is slow');
 
   await page.getByRole('link', { name: t.incident.around() }).click();
   const minute = page.getByRole('complementary', { name: t.like(t.timeline.panel({ server: 'host', time: '{}' })) });
