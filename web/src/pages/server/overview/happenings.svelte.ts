@@ -14,6 +14,7 @@ import {
   marksOfEvent,
   marksOfStored,
   marksWithin,
+  withIdsOf,
 } from './happenings';
 
 /** So many of a kind are read: more marks than that hide the lines. */
@@ -75,10 +76,15 @@ export class Happenings {
       ]);
       if (asked !== this.#asked) return;
       const { name } = this.#view.server;
+      // From now on what was kept stands in place of these.
+      const shown = this.#view.events.filter(({ kind, at }) => kind === 'status' && at <= began).flatMap(marksOfEvent);
       this.#read = [
         ...page.items.flatMap((alert) => marksOfAlert(alert, name)),
         ...marksOfAudit(entries, addressOf(server_id, '')),
-        ...stored.flatMap((event) => marksOfStored(event, session.user?.id)),
+        ...withIdsOf(
+          shown,
+          stored.flatMap((event) => marksOfStored(event, session.user?.id)),
+        ),
       ];
       this.#readAt = began;
       this.#readOf = range;

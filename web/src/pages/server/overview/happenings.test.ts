@@ -8,6 +8,7 @@ import {
   marksOfEvent,
   marksOfStored,
   marksWithin,
+  withIdsOf,
 } from './happenings';
 
 function entry(changes: Partial<AuditEntry>): AuditEntry {
@@ -143,6 +144,27 @@ it('what the service kept is marked, and a container as in its live event', () =
     marksOfEvent({ kind: 'container', at: 1, ...detail }),
   );
   expect(marksOfStored({ ...kept, kind: 'of-a-newer-version', detail: {} })).toEqual([]);
+});
+
+it('what was shown before the service kept it keeps its id, each once', () => {
+  const shown = (['online', 'offline', 'online'] as const).flatMap((status, index) =>
+    marksOfEvent({ kind: 'status', status, at: 1_795_296_000_000 + index * 4_000 }),
+  );
+  const stored = (id: string, kind: string, at: string) =>
+    marksOfStored({ id, server_id: 's', at: `2026-11-21T${at}Z`, kind, detail: {} });
+  // The newest first, as the service lists them.
+  const all = [
+    ...stored('e5', 'online', '21:20:08.100'),
+    ...stored('e4', 'offline', '21:20:04.100'),
+    ...stored('e3', 'reboot', '21:20:00.200'),
+    ...stored('e2', 'online', '21:20:00.100'),
+    ...stored('e1', 'online', '20:00:00'),
+  ];
+
+  expect(withIdsOf(shown, all)).toEqual(
+    [shown[2]?.id, shown[1]?.id, 'event:e3', shown[0]?.id, 'event:e1'].map((id, index) => ({ ...all[index], id })),
+  );
+  expect(withIdsOf([], all)).toEqual(all);
 });
 
 it('a policy that changed says what it permits now and no longer', () => {

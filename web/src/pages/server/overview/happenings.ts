@@ -2,7 +2,7 @@
 import * as m from '#messages/overview';
 import type { Alert, AuditEntry, StoredEvent } from '../../../api/types';
 import type { Tone } from '../../../charts/colours';
-import type { Mark } from '../../../charts/marks';
+import { marksNear, type Mark } from '../../../charts/marks';
 import { shortId } from '../../../lib/format';
 import { titleOf } from '../../alerts/sentence';
 import { SEVERITIES, severityTone } from '../../alerts/severity';
@@ -219,6 +219,20 @@ export function marksOfStored(event: StoredEvent, me?: string): Mark[] {
   if (event.kind === 'container') return marksOfEvent({ ...event.detail, kind: 'container', at });
   const told = OTHERS[event.kind];
   return told ? [{ id: `event:${event.id}`, at: at / 1000, ...told(event.detail, me) }] : [];
+}
+
+/** The page hears within so many seconds what the service notes of an agent, as far as their clocks agree. */
+const HEARD_WITHIN = 10;
+
+/** What the service kept. A mark that was shown before that was read keeps its id, and with it its row and its sign. */
+export function withIdsOf(shown: readonly Mark[], stored: readonly Mark[]): Mark[] {
+  const ids = new Map<string, string>();
+  for (const { id, at, kind, title } of shown) {
+    const same = stored.filter((mark) => mark.kind === kind && mark.title === title && !ids.has(mark.id));
+    const [nearest] = marksNear(same, at, HEARD_WITHIN, 1);
+    if (nearest) ids.set(nearest.id, id);
+  }
+  return stored.map((mark) => ({ ...mark, id: ids.get(mark.id) ?? mark.id }));
 }
 
 /** A start that was noted is known without the uptime: so long after it its agent may have come. */
