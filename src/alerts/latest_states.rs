@@ -10,6 +10,9 @@ use signalbox_protocol::agent::Event;
 use signalbox_protocol::container::STATES_KIND;
 use uuid::Uuid;
 
+/// The longest list that is kept: about what an evaluator takes for 1,024 containers. An agent decides what it sends.
+const MAX_BYTES: usize = 256 * 1024;
+
 /// Cheap to clone. It holds one list for each server with a session here.
 #[derive(Clone, Default)]
 pub(super) struct LatestStates(Arc<DashMap<Uuid, States>>);
@@ -27,8 +30,11 @@ impl LatestStates {
             return;
         }
         match serde_json::to_string(event) {
-            Ok(event) => _ = self.0.insert(server_id, States { session_id, event: event.into() }),
-            Err(error) => tracing::debug!(server.id = %server_id, %error, "a list of containers could not be kept"),
+            Ok(event) if event.len() <= MAX_BYTES => {
+                self.0.insert(server_id, States { session_id, event: event.into() });
+            }
+            // An older list would be wrong.
+            Ok(_) | Err(_) => self.forget(server_id),
         }
     }
 
@@ -70,6 +76,16 @@ mod tests {
         assert_eq!(kept.of_session(server_id, session_id), Some(event(STATES_KIND, "web")));
         assert_eq!(kept.of_session(server_id, Uuid::now_v7()), None);
         kept.forget(server_id);
+        assert_eq!(kept.of(server_id), None);
+    }
+
+    #[test]
+    fn a_list_that_is_too_long_is_not_kept_and_nor_is_the_one_before() {
+        let (kept, server_id, session_id) = (LatestStates::default(), Uuid::now_v7(), Uuid::now_v7());
+        kept.keep(server_id, session_id, &event(STATES_KIND, "web"));
+
+        kept.keep(server_id, session_id, &event(STATES_KIND, &"x".repeat(MAX_BYTES)));
+
         assert_eq!(kept.of(server_id), None);
     }
 }
