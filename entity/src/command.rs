@@ -33,6 +33,8 @@ pub struct Model {
     pub signed: Option<String>,
     pub timeout_seconds: i32,
     pub status: String,
+    /// Somebody has asked to end it while it ran.
+    pub is_cancel_requested: bool,
     pub exit_code: Option<i32>,
     pub duration_ms: Option<i64>,
     pub is_truncated: bool,

@@ -47,6 +47,7 @@ mod m20261128_000034_refusal_reasons;
 mod m20261128_000038_refused_approvals;
 mod m20261128_000039_update_rollouts;
 mod m20261128_000040_open_batches;
+mod m20261129_000041_cancel_requests;
 
 /// Applies the migrations in order; run by the service at every start.
 pub struct Migrator;
@@ -94,6 +95,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261128_000038_refused_approvals::Migration),
             Box::new(m20261128_000039_update_rollouts::Migration),
             Box::new(m20261128_000040_open_batches::Migration),
+            Box::new(m20261129_000041_cancel_requests::Migration),
         ]
     }
 }

@@ -95,7 +95,11 @@ impl Job {
     }
 
     fn at(locus: Locus, row: Command) -> Self {
-        let (standing, output) = (Mutex::new(Standing::new(locus)), Mutex::default());
+        let mut standing = Standing::new(locus);
+        if row.is_cancel_requested {
+            standing.request_cancel();
+        }
+        let (standing, output) = (Mutex::new(standing), Mutex::default());
         Self { row, standing, output, progress: watch::Sender::new(Progress::default()) }
     }
 

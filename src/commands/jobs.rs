@@ -340,7 +340,8 @@ impl Jobs {
         if job.is_over() {
             return Ok(());
         }
-        self.store.record(entries::cancelled(&job.row, actor)).await?;
+        let entries = vec![entries::cancelled(&job.row, actor)];
+        self.writer.write(CommandWrite::CancelRequested { id: job.id() }, entries).await?;
         job.request_cancel();
         Ok(self.local.ask_to_end(job).await?)
     }

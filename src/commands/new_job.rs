@@ -54,6 +54,7 @@ impl NewJob {
             signed: self.signed.and_then(|signed| serde_json::to_string(&signed).ok()),
             timeout_seconds: i32::try_from(self.timeout_seconds).unwrap_or(i32::MAX),
             status: status.name().to_owned(),
+            is_cancel_requested: false,
             exit_code: None,
             duration_ms: None,
             is_truncated: false,

@@ -123,6 +123,8 @@ impl From<CommandRow> for Command {
             signed: row.signed,
             timeout_seconds: row.timeout_seconds,
             status: JobStatus::Running.name().to_owned(),
+            // Its reader asks again as long as the owner does not know it: see [`WantedCommand`].
+            is_cancel_requested: false,
             exit_code: None,
             duration_ms: None,
             is_truncated: false,

@@ -115,7 +115,8 @@ impl AgentReports {
         let called_off = self.elsewhere.called_off(batch_ids).await?;
         let mut lost = Vec::new();
         for row in rows {
-            let is_called_off = row.batch_id.is_some_and(|batch_id| called_off.contains(&batch_id));
+            let is_called_off =
+                row.is_cancel_requested || row.batch_id.is_some_and(|batch_id| called_off.contains(&batch_id));
             let is_held = held.is_none_or(|held| held.contains(&row.id));
             let found = self.running.find(server_id, row.id);
             let may_come = self.elsewhere.may_come(found.as_deref(), &row, self.clock.now());

@@ -257,6 +257,7 @@ fn ended(
         signed: None,
         timeout_seconds: 60,
         status: status.name().to_owned(),
+        is_cancel_requested: false,
         exit_code: Some(exit_code),
         duration_ms: Some(duration_ms),
         is_truncated: false,

@@ -8,7 +8,8 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::commands::{ROWS_AT_ONCE, of_batches_of, without_output};
+use super::command_writes::of_batches_of;
+use super::commands::{ROWS_AT_ONCE, without_output};
 use super::{Caller, Command, CommandBatch, Page, PageRequest, Store, StoreError, Visibility};
 
 /// How many bytes of each command's output a batch shows.

@@ -32,6 +32,7 @@ mod channels;
 mod claims;
 mod clock;
 mod command_storage;
+mod command_writes;
 mod commands;
 mod commit;
 mod connect;
@@ -111,7 +112,7 @@ pub use channels::{ChannelPatch, NewChannel, SealedSettings};
 pub use claims::{Attempt, Claim, Due};
 pub use clock::SavedClock;
 pub use command_storage::Trimmed;
-pub use commands::{CommandChange, CommandEnd, CommandWrite};
+pub use command_writes::{CommandChange, CommandEnd, CommandWrite};
 pub use commit::{
     Claim as SessionClaim, Commit, Committed, Connected, Departure, Disconnected, Redescribed, has_replaced,
 };

@@ -67,6 +67,7 @@ fn command(owner_id: Uuid, server_id: Uuid, batch_id: Option<Uuid>) -> Command {
         signed: None,
         timeout_seconds: 60,
         status: "queued".to_owned(),
+        is_cancel_requested: false,
         exit_code: None,
         duration_ms: None,
         is_truncated: false,

@@ -93,6 +93,25 @@ async fn a_cancel_while_the_agent_is_away_reaches_it_when_it_is_back() {
 }
 
 #[actix_web::test]
+async fn a_cancel_while_the_agent_is_away_survives_a_restart() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let id = site.running(&mut agent, "sleep 1000").await;
+    agent.socket.abort();
+    site.until_status("offline").await;
+    let cancelled = site.post(format!("/commands/{}/{id}/cancel?wait=0", site.server_id)).expect(200).await;
+    assert_eq!(cancelled["status"], "running");
+
+    let site = site.restart().await;
+    let mut agent = site.agent_holding(&[id]).await;
+    agent.expect_cancel(id).await;
+    agent.send_result(id, CommandStatus::Cancelled, Some(143)).await;
+
+    agent.expect_result_ack(id).await;
+    site.until_command(id, "cancelled").await;
+}
+
+#[actix_web::test]
 async fn two_cancels_get_the_same_answer() {
     let site = Site::start().await;
     let mut agent = site.agent().await;
