@@ -79,7 +79,7 @@ pub async fn apply(state: &State, change: Change) {
             state.accounts.access.rewound().await;
             let is_list = |topic: &Topic| matches!(topic, Topic::Servers(_) | Topic::Alerts(_));
             state.feeds.deliver_where(is_list, &FeedFrame::Notice);
-            state.alerts.rules_changed(Scope::All).await;
+            state.alerts.rewound().await;
             state.notifier.nudge_here();
         }
     }

@@ -66,7 +66,15 @@ impl AssignedServers {
         self.sessions.get(&server_id).map(|session| *session)
     }
 
-    fn waits(&self, server_id: Uuid, inbox: Arc<Inbox>) {
+    /// Lets a server with a session here wait until its thresholds are loaded, in place of its evaluator.
+    fn waits(&self, alerts: &Alerts, server_id: Uuid, session_id: Uuid) {
+        let inbox = alerts.writer.new_inbox(Assignment::SessionHolder(session_id), i64::MAX);
+        if let Some(before) = alerts.writer.inboxes.insert(server_id, inbox.clone()) {
+            _ = before.order(Change::Gone);
+        }
+        if let Some(states) = alerts.states.of_session(server_id, session_id) {
+            inbox.put(Input::Event(states));
+        }
         self.waiting.lock().insert(server_id, inbox);
         self.has_arrived.notify_one();
     }
@@ -76,6 +84,16 @@ impl Assigner for AssignedServers {
     fn begin<'a>(self: Arc<Self>, alerts: &'a Alerts) -> BoxFuture<'a, Result<(), StoreError>> {
         actix::spawn(alerts.clone().welcome(self.clone()));
         actix::spawn(alerts.clone().look_after(self));
+        Box::pin(ready(Ok(())))
+    }
+
+    /// Servers without a session are found by [`Alerts::look`], because their inboxes are closed.
+    fn begin_again<'a>(&'a self, alerts: &'a Alerts) -> BoxFuture<'a, Result<(), StoreError>> {
+        let sessions: Vec<(Uuid, Uuid)> = self.sessions.iter().map(|entry| (*entry.key(), *entry.value())).collect();
+        for (server_id, session_id) in sessions {
+            self.waits(alerts, server_id, session_id);
+        }
+        self.look_soon();
         Box::pin(ready(Ok(())))
     }
 
@@ -90,14 +108,7 @@ impl Assigner for AssignedServers {
 
     fn arrived(&self, alerts: &Alerts, server_id: Uuid, session_id: Uuid) {
         self.sessions.insert(server_id, session_id);
-        let inbox = alerts.writer.new_inbox(Assignment::SessionHolder(session_id), i64::MAX);
-        if let Some(before) = alerts.writer.inboxes.insert(server_id, inbox.clone()) {
-            _ = before.order(Change::Gone);
-        }
-        if let Some(states) = alerts.states.of_session(server_id, session_id) {
-            inbox.put(Input::Event(states));
-        }
-        self.waits(server_id, inbox);
+        self.waits(alerts, server_id, session_id);
     }
 
     fn departed(&self, alerts: &Alerts, server_id: Uuid) {

@@ -14,6 +14,9 @@ pub(super) trait Assigner: Send + Sync + 'static {
     /// Starts to evaluate this instance's servers, for as long as it runs.
     fn begin<'a>(self: Arc<Self>, alerts: &'a Alerts) -> BoxFuture<'a, Result<(), StoreError>>;
 
+    /// Starts to evaluate them again, once all evaluators have been asked to end. No rules are handed out in the meantime.
+    fn begin_again<'a>(&'a self, alerts: &'a Alerts) -> BoxFuture<'a, Result<(), StoreError>>;
+
     /// Returns why this instance evaluates a server whose rules have changed; `None` if it does not, or if the periodic look
     /// for servers without a session decides.
     fn assignment_of(&self, server: &WatchedServer) -> Option<Assignment>;
@@ -34,12 +37,11 @@ pub(super) struct All;
 
 impl Assigner for All {
     fn begin<'a>(self: Arc<Self>, alerts: &'a Alerts) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move {
-            for server in alerts.writer.store.watched_servers(RuleScope::All).await? {
-                alerts.begin(server, Assignment::Sole, true);
-            }
-            Ok(())
-        })
+        Box::pin(begin_all(alerts))
+    }
+
+    fn begin_again<'a>(&'a self, alerts: &'a Alerts) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(begin_all(alerts))
     }
 
     fn assignment_of(&self, _: &WatchedServer) -> Option<Assignment> {
@@ -51,4 +53,11 @@ impl Assigner for All {
     fn arrived(&self, _: &Alerts, _: Uuid, _: Uuid) {}
 
     fn departed(&self, _: &Alerts, _: Uuid) {}
+}
+
+async fn begin_all(alerts: &Alerts) -> Result<(), StoreError> {
+    for server in alerts.writer.store.watched_servers(RuleScope::All).await? {
+        alerts.begin(server, Assignment::Sole, true);
+    }
+    Ok(())
 }

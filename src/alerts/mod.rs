@@ -43,6 +43,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use actix::{Actor, ArbiterHandle};
+use futures_util::future::join_all;
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::Event;
 use signalbox_protocol::sample::{TopProcesses, Unread};
@@ -71,7 +72,6 @@ use crate::store::{Alert, RuleScope, Store, StoreError, WatchedServer};
 /// The servers whose rules have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    All,
     /// All servers of this owner.
     Owner(Uuid),
     Server(Uuid),
@@ -219,7 +219,21 @@ impl Alerts {
     /// [`HEEDED_WITHIN`]. If they cannot be read it retries in the background: the change itself is stored, so the caller
     /// gets no error.
     pub async fn rules_changed(&self, scope: Scope) {
-        if let Err(error) = self.reload(scope).await {
+        self.retried(move |alerts| async move { alerts.reload(scope).await }).await;
+    }
+
+    /// Takes in that the database has lost changes, as after a failover. Evaluators count on alerts that are not stored any more,
+    /// and have ended some that are open again. So every server is evaluated again, as after a restart of the service.
+    pub async fn rewound(&self) {
+        self.retried(|alerts| async move { alerts.begin_again().await }).await;
+    }
+
+    /// Reads thresholds once, and if that fails in the background until they are read.
+    async fn retried<F>(&self, read: impl Fn(Self) -> F + 'static)
+    where
+        F: Future<Output = Result<(), StoreError>>,
+    {
+        if let Err(error) = read(self.clone()).await {
             if self.is_stopping() {
                 return;
             }
@@ -228,7 +242,7 @@ impl Alerts {
             actix::spawn(async move {
                 loop {
                     tokio::time::sleep(HEED_AGAIN_AFTER).await;
-                    match alerts.reload(scope).await {
+                    match read(alerts.clone()).await {
                         Ok(()) => break,
                         Err(_) if alerts.is_stopping() => break,
                         Err(error) => tracing::error!(%error, "thresholds could not be read, will try again"),
@@ -238,11 +252,19 @@ impl Alerts {
         }
     }
 
+    async fn begin_again(&self) -> Result<(), StoreError> {
+        let _turn = self.loading.lock().await;
+        let inboxes: Vec<Arc<Inbox>> = self.writer.inboxes.iter().map(|entry| entry.value().clone()).collect();
+        // What they are writing is written before the alerts are read.
+        let ended = join_all(inboxes.iter().filter_map(|inbox| inbox.order(Change::Gone).ok()));
+        _ = tokio::time::timeout(HEEDED_WITHIN, ended).await;
+        self.assigner.begin_again(self).await
+    }
+
     async fn reload(&self, scope: Scope) -> Result<(), StoreError> {
         let waiting = {
             let _turn = self.loading.lock().await;
             let (scope, only) = match scope {
-                Scope::All => (RuleScope::All, None),
                 Scope::Owner(id) => (RuleScope::Owner(id), None),
                 Scope::Server(id) => (RuleScope::Server(id), Some(id)),
             };

@@ -6,6 +6,7 @@ mod containers;
 mod crash;
 mod deliveries;
 mod duration;
+mod failover;
 mod feeds;
 mod hands;
 mod lists;
