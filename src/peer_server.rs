@@ -98,7 +98,7 @@ impl Source {
 
     async fn grant(&mut self, bytes: u64) {
         match self {
-            // An agent that has gone ends the stream, which the next call reports.
+            // The agent is here: if it has gone, the next call reports that.
             Self::Agent(stream) => _ = stream.grant(bytes).await,
             Self::Log(relay) => relay.grant(bytes),
         }

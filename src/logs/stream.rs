@@ -324,8 +324,9 @@ impl Reader {
                 },
                 () = self.stream.is_due.notified() => {
                     let bytes = self.stream.due.swap(0, Ordering::Relaxed);
-                    // If the agent has gone, `next` ends the stream.
-                    _ = agent.grant(bytes).await;
+                    if agent.grant(bytes).await.is_err() {
+                        return Ending::Away;
+                    }
                 }
                 () = sleep_until(settles_at), if !is_settled => {
                     is_settled = true;

@@ -228,9 +228,15 @@ impl AgentStream {
     }
 
     /// Allows the agent to send this many more bytes.
+    ///
+    /// An error means that the agent may never learn of it, and would wait for it for ever: the stream has to be given up. If the
+    /// agent or the stream has gone, that is no error, because [`AgentStream::next`] ends then.
     pub async fn grant(&self, bytes: u64) -> Result<(), CallError> {
         self.credit.fetch_add(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
-        self.link().send(ServiceMessage::Credit { stream_id: self.stream_id, bytes }).await
+        match self.link().send(ServiceMessage::Credit { stream_id: self.stream_id, bytes }).await {
+            Err(CallError::Offline) => Ok(()),
+            sent => sent,
+        }
     }
 
     /// The way to the agent, for messages about this stream.

@@ -284,6 +284,20 @@ async fn orders_without_a_session_here_go_elsewhere_unless_they_come_from_there(
 }
 
 #[actix::test]
+async fn credit_that_may_not_arrive_is_an_error_unless_the_stream_has_ended_anyway() {
+    let out_of_reach = Scene::with(LONG, Arc::<Other>::default());
+    let offline = Scene::new();
+    let granted = async |scene: &Scene| {
+        let start = json!({ "stream_id": Uuid::now_v7(), "source": "system", "credit": 1 });
+        let start = serde_json::from_value(start).unwrap();
+        scene.registry.open_log(scene.server_id, start).unwrap().grant(1).await
+    };
+
+    assert_eq!(granted(&out_of_reach).await, Err(CallError::Unreachable));
+    assert_eq!(granted(&offline).await, Ok(()));
+}
+
+#[actix::test]
 async fn a_server_is_shown_offline_only_once_that_is_written() {
     let scene = Scene::new();
     let (session_id, _orders) = scene.holder().await;

@@ -293,9 +293,8 @@ fn pump(terminal: &mut Terminal, mut stream: AgentStream, ctx: &mut Context<Live
     }
     let credit = if terminal.feature.owed >= PORTION { std::mem::take(&mut terminal.feature.owed) } else { 0 };
     let pumped = async move {
-        if credit > 0 {
-            // An agent that has gone ends the stream, which the next call reports.
-            _ = stream.grant(credit).await;
+        if credit > 0 && stream.grant(credit).await.is_err() {
+            return (stream, Pumped::Ended(Err(CallError::Disconnected)));
         }
         let pumped = match stream.next().await {
             Some(message) => Pumped::Message(Box::new(message)),
