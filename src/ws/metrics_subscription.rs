@@ -57,6 +57,10 @@ impl Feature for LiveMetrics {
         let Sources { fleet, feeds, store, history } = &subscription.feature.sources;
         let presence = fleet.presence(server_id);
         if fleet.is_sure_of(presence) {
+            // Should its session end here unheard, the relay compares what is shown with the database.
+            if let Some(presence) = presence {
+                feeds.relay().shows(server_id, presence.status);
+            }
             let latest = fleet.latest(server_id);
             return begin(subscription, presence.map(|presence| presence.status), latest, ctx);
         }
