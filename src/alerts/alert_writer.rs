@@ -95,7 +95,7 @@ pub(super) struct AlertWriter {
     readers: Arc<Semaphore>,
 }
 
-/// What was recorded before the service restarted.
+/// What was recorded before the evaluator began, as before the service restarted.
 #[derive(Default)]
 pub(super) struct Past {
     /// Oldest first.

@@ -13,7 +13,7 @@ use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
@@ -66,17 +66,17 @@ impl AssignedServers {
         self.sessions.get(&server_id).map(|session| *session)
     }
 
-    /// Lets a server with a session here wait until its thresholds are loaded, in place of its evaluator.
-    fn waits(&self, alerts: &Alerts, server_id: Uuid, session_id: Uuid) {
+    /// Lets a server with a session here wait until its thresholds are loaded, in place of its evaluator. Returns what resolves when
+    /// that has ended.
+    fn waits(&self, alerts: &Alerts, server_id: Uuid, session_id: Uuid) -> Option<oneshot::Receiver<()>> {
         let inbox = alerts.writer.new_inbox(Assignment::SessionHolder(session_id), i64::MAX);
-        if let Some(before) = alerts.writer.inboxes.insert(server_id, inbox.clone()) {
-            _ = before.order(Change::Gone);
-        }
+        let ended = alerts.register(server_id, inbox.clone());
         if let Some(states) = alerts.states.of_session(server_id, session_id) {
             inbox.put(Input::Event(states));
         }
         self.waiting.lock().insert(server_id, inbox);
         self.has_arrived.notify_one();
+        ended
     }
 }
 
@@ -87,12 +87,25 @@ impl Assigner for AssignedServers {
         Box::pin(ready(Ok(())))
     }
 
-    /// Servers without a session are found by [`Alerts::look`], because their inboxes are closed.
-    fn begin_again<'a>(&'a self, alerts: &'a Alerts) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn replace_all(&self, alerts: &Alerts) -> Vec<oneshot::Receiver<()>> {
+        let mut ended = Vec::new();
         let sessions: Vec<(Uuid, Uuid)> = self.sessions.iter().map(|entry| (*entry.key(), *entry.value())).collect();
         for (server_id, session_id) in sessions {
-            self.waits(alerts, server_id, session_id);
+            // One that waits already is read after this.
+            if alerts.inbox(server_id).is_none_or(|inbox| inbox.is_evaluated()) {
+                ended.extend(self.waits(alerts, server_id, session_id));
+            }
         }
+        for (_, inbox) in alerts.inboxes(true) {
+            if matches!(inbox.assignment, Assignment::ShardOwner { .. }) {
+                ended.extend(inbox.order(Change::Gone));
+            }
+        }
+        ended
+    }
+
+    /// Those that wait are read as soon as rules are handed out again, and [`Alerts::look`] finds the servers without a session.
+    fn begin_again<'a>(&'a self, _: &'a Alerts) -> BoxFuture<'a, Result<(), StoreError>> {
         self.look_soon();
         Box::pin(ready(Ok(())))
     }
@@ -108,7 +121,7 @@ impl Assigner for AssignedServers {
 
     fn arrived(&self, alerts: &Alerts, server_id: Uuid, session_id: Uuid) {
         self.sessions.insert(server_id, session_id);
-        self.waits(alerts, server_id, session_id);
+        _ = self.waits(alerts, server_id, session_id);
     }
 
     fn departed(&self, alerts: &Alerts, server_id: Uuid) {
@@ -152,7 +165,8 @@ impl Alerts {
             servers.into_iter().map(|server| (server.server_id, server)).collect();
         for (server_id, inbox) in arrived {
             let Assignment::SessionHolder(session_id) = inbox.assignment else { continue };
-            let is_here = assigned.home(*server_id) == Some(session_id);
+            let is_current = self.inbox(*server_id).is_some_and(|current| Arc::ptr_eq(&current, inbox));
+            let is_here = is_current && assigned.home(*server_id) == Some(session_id);
             let server = servers.remove(server_id).filter(|_| is_here);
             match server {
                 Some(server) if server.session_id != Some(session_id) => {

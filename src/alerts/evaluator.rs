@@ -24,7 +24,7 @@ pub(super) struct Evaluator {
     writer: AlertWriter,
     watch: Watch,
     inbox: Arc<Inbox>,
-    /// Whether it first evaluates what was recorded before the service restarted.
+    /// Whether it first evaluates what was recorded before it began, as after a restart of the service.
     replays: bool,
     /// Inputs taken from the inbox and not evaluated yet.
     taken: InboxContents,

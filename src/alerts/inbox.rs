@@ -47,7 +47,7 @@ pub(super) enum Input {
 pub(super) enum Change {
     Rules(Box<WatchedServer>),
     Acted(Box<Alert>),
-    /// The server was deleted with its alerts, or another instance evaluates it.
+    /// The server was deleted with its alerts, or another evaluator begins in place of this one, here or on another instance.
     Gone,
 }
 
@@ -83,6 +83,8 @@ pub(super) struct Inbox {
     /// Shared by all inboxes.
     sample_budget: Arc<SampleBudget>,
     queue: Mutex<Queue>,
+    /// It has an evaluator, or will have one in a moment.
+    is_evaluated: AtomicBool,
     /// Set when the evaluator has started.
     wake: OnceLock<Recipient<Wake>>,
     woken: AtomicBool,
@@ -104,12 +106,23 @@ impl Inbox {
             assignment,
             sample_budget,
             queue: Mutex::default(),
+            is_evaluated: AtomicBool::new(false),
             wake: OnceLock::new(),
             woken: AtomicBool::new(false),
             late_window_ms: AtomicI64::new(late_window_ms),
             is_working: AtomicBool::new(false),
             idle: Notify::new(),
         }
+    }
+
+    /// Records that it gets an evaluator.
+    pub fn set_evaluated(&self) {
+        self.is_evaluated.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns whether it has an evaluator. Otherwise it waits until thresholds are loaded.
+    pub fn is_evaluated(&self) -> bool {
+        self.is_evaluated.load(Ordering::SeqCst)
     }
 
     /// Records that the evaluator has started. It reads what is already waiting without a `Wake`.

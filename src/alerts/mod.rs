@@ -47,7 +47,7 @@ use futures_util::future::join_all;
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::Event;
 use signalbox_protocol::sample::{TopProcesses, Unread};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, oneshot};
 use uuid::Uuid;
 
 use self::alert_writer::AlertWriter;
@@ -254,9 +254,8 @@ impl Alerts {
 
     async fn begin_again(&self) -> Result<(), StoreError> {
         let _turn = self.loading.lock().await;
-        let inboxes: Vec<Arc<Inbox>> = self.writer.inboxes.iter().map(|entry| entry.value().clone()).collect();
         // What they are writing is written before the alerts are read.
-        let ended = join_all(inboxes.iter().filter_map(|inbox| inbox.order(Change::Gone).ok()));
+        let ended = join_all(self.assigner.replace_all(self));
         _ = tokio::time::timeout(HEEDED_WITHIN, ended).await;
         self.assigner.begin_again(self).await
     }
@@ -339,8 +338,22 @@ impl Alerts {
         self.writer.inboxes.get(&server_id).map(|entry| entry.value().clone())
     }
 
+    /// Registers an inbox for a server, and asks the evaluator of the one before to end. Returns what resolves when it has; `None` if
+    /// there is none.
+    fn register(&self, server_id: Uuid, inbox: Arc<Inbox>) -> Option<oneshot::Receiver<()>> {
+        let before = self.writer.inboxes.insert(server_id, inbox)?;
+        let is_evaluated = before.is_evaluated();
+        before.order(Change::Gone).ok().filter(|_| is_evaluated)
+    }
+
+    /// Returns the servers whose inboxes have, or do not have, an evaluator.
+    fn inboxes(&self, is_evaluated: bool) -> Vec<(Uuid, Arc<Inbox>)> {
+        let all = self.writer.inboxes.iter().map(|entry| (*entry.key(), entry.value().clone()));
+        all.filter(|(_, inbox)| inbox.is_evaluated() == is_evaluated).collect()
+    }
+
     /// Sends rules to the server's evaluator, or starts one if the server has thresholds and belongs to this instance.
-    fn hand_out(&self, server: WatchedServer) -> Option<tokio::sync::oneshot::Receiver<()>> {
+    fn hand_out(&self, server: WatchedServer) -> Option<oneshot::Receiver<()>> {
         match self.inbox(server.server_id).map(|inbox| inbox.order(Change::Rules(Box::new(server.clone())))) {
             Some(Ok(done)) => Some(done),
             // There is no evaluator, or it has just ended.
@@ -366,6 +379,7 @@ impl Alerts {
 
     /// Starts an evaluator for an inbox that is already registered.
     fn evaluate(&self, mut server: WatchedServer, inbox: Arc<Inbox>, replays: bool) {
+        inbox.set_evaluated();
         if let Assignment::SessionHolder(_) = inbox.assignment {
             server.last_seen_at = heard_before(&server);
         }

@@ -38,7 +38,7 @@ pub(super) struct Track {
     pub trouble: Option<Trouble>,
     /// For a reboot threshold: when the last reboot was, while its alert is open.
     pub started_at: Option<Timestamp>,
-    /// The time of the last sample that is known to be evaluated before the service restarted.
+    /// The time of the last sample that is known to be evaluated before this evaluator began.
     settled: Option<Timestamp>,
     gone: Option<Gone>,
     /// The disk, interface or sensor whose value last crossed, if the threshold has no target.

@@ -91,15 +91,16 @@ impl Job {
 
     /// A job that an earlier run of the service sent.
     pub fn sent_before(row: Command) -> Self {
-        Self::at(Locus::Here, row)
+        let is_cancel_requested = row.is_cancel_requested;
+        let job = Self::at(Locus::Here, row);
+        if is_cancel_requested {
+            job.request_cancel();
+        }
+        job
     }
 
     fn at(locus: Locus, row: Command) -> Self {
-        let mut standing = Standing::new(locus);
-        if row.is_cancel_requested {
-            standing.request_cancel();
-        }
-        let (standing, output) = (Mutex::new(standing), Mutex::default());
+        let (standing, output) = (Mutex::new(Standing::new(locus)), Mutex::default());
         Self { row, standing, output, progress: watch::Sender::new(Progress::default()) }
     }
 

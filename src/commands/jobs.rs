@@ -340,10 +340,11 @@ impl Jobs {
         if job.is_over() {
             return Ok(());
         }
-        let entries = vec![entries::cancelled(&job.row, actor)];
-        self.writer.write(CommandWrite::CancelRequested { id: job.id() }, entries).await?;
-        job.request_cancel();
-        Ok(self.local.ask_to_end(job).await?)
+        if self.writer.store_cancel(job, actor).await? {
+            job.request_cancel();
+            self.local.ask_to_end(job).await?;
+        }
+        Ok(())
     }
 
     /// Cancels a command that is queued in its batch. Returns the command as it is then.

@@ -11,7 +11,7 @@ use super::job::{End, Job};
 use super::running::RunningJobs;
 use super::storage::StorageQuota;
 use super::{JobStatus, entries};
-use crate::audit::Entry;
+use crate::audit::{Actor, Entry};
 use crate::batch_writer::{BatchWriter, BatchWriterError, Change, Haste};
 use crate::clock::Clock;
 use crate::registry::CallError;
@@ -69,6 +69,11 @@ impl JobWriter {
             return Err(error);
         }
         Ok(())
+    }
+
+    /// Stores that somebody asks to end a command. Returns false if it has ended in the meantime.
+    pub async fn store_cancel(&self, job: &Job, actor: Actor) -> Result<bool, BatchWriterError> {
+        self.write(CommandWrite::CancelRequested { id: job.id() }, vec![entries::cancelled(&job.row, actor)]).await
     }
 
     /// Returns the end of a command that could not be sent.

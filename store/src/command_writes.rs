@@ -75,7 +75,7 @@ pub enum CommandWrite {
         /// This instance, where there are several.
         by: Option<Uuid>,
     },
-    /// A user asked to end a command that was sent.
+    /// A user asked to end a command that was sent, and has not ended.
     CancelRequested {
         /// The command.
         id: Uuid,
@@ -174,7 +174,10 @@ impl Store {
                     CommandWrite::CancelRequested { id } => {
                         let requested = command::Entity::update_many()
                             .col_expr(command::Column::IsCancelRequested, Expr::value(true));
-                        requested.filter(command::Column::Id.eq(*id)).exec(&transaction).await?;
+                        let requested = requested
+                            .filter(command::Column::Id.eq(*id))
+                            .filter(command::Column::Status.is_in(MAY_END));
+                        *is_made = requested.exec(&transaction).await?.rows_affected > 0;
                     }
                     CommandWrite::BatchCancelled { batch_id } => {
                         let cancelled = command_batch::Entity::update_many()

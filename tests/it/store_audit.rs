@@ -9,7 +9,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use crate::support::Storage;
-use crate::support::rows::{new_server, owner, writable_audit_log};
+use crate::support::rows::{fail_over, new_server, owner};
 
 struct Scene {
     storage: Storage,
@@ -134,15 +134,7 @@ async fn who_follows_the_log_learns_that_it_has_lost_entries() {
     let changes = async |last: &Head| scene.store.audit_changes(last, &["command.run"], 10).await.unwrap();
     assert_eq!(changes(&read).await, AuditChanges { records: Vec::new(), up_to: read.clone(), is_rewound: false });
 
-    // A failover to a database that does not have the last two entries yet.
-    let raw = writable_audit_log(&scene.storage.direct_url()).await;
-    let lose = [
-        "DELETE FROM audit_log WHERE seq > 1",
-        "UPDATE audit_head SET seq = 1, hash = (SELECT hash FROM audit_log WHERE seq = 1)",
-    ];
-    for sql in lose {
-        raw.execute_unprepared(sql).await.unwrap();
-    }
+    fail_over(&scene.storage, "SELECT 1").await;
 
     // Fewer entries than were read, as many others, or more.
     for count in 1..=4_usize {

@@ -6,26 +6,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use signalbox::config::Config;
 use tokio::sync::Mutex;
-use uuid::Uuid;
 
 use super::{A, B, C, Scene, told_of};
 use crate::support::agent::FakeAgent;
 use crate::support::alerts::{ALERTS_PATH, Alarms, Probe, Threshold};
 use crate::support::cluster::Cluster;
 use crate::support::receiver::{Reaction, Receiver};
+use crate::support::rows::fail_over;
 use crate::support::{TestService, eventually, text_of};
-
-/// Sends such samples until the newest alert of the threshold has this status: a change at another instance is known a moment
-/// later.
-pub async fn tell_until(probe: &mut Probe, cpu: f64, alarms: &Alarms, threshold: Uuid, status: &str) -> Value {
-    let probe = Mutex::new(probe);
-    eventually(&format!("an alert is {status}"), async || {
-        probe.lock().await.cpu(cpu).await;
-        let newest = alarms.of_threshold(threshold).await.into_iter().next();
-        newest.filter(|alert| alert["status"] == status)
-    })
-    .await
-}
 
 #[actix_web::test]
 async fn an_alert_goes_its_way_over_three_instances() {
@@ -38,11 +26,11 @@ async fn an_alert_goes_its_way_over_three_instances() {
     }
     let threshold = scene.alarms(A).add(Threshold::cpu(90.0)).await;
 
-    let active = tell_until(&mut probe, 95.0, &scene.alarms(A), threshold, "active").await;
+    let active = probe.cpu_until(95.0, &scene.alarms(A), threshold, "active").await;
     let told = told_of(&mut watching, "active").await;
     scene.alarms(A).acknowledge(&active).await;
     let acknowledged = told_of(&mut watching, "acknowledged").await;
-    let resolved = tell_until(&mut probe, 10.0, &scene.alarms(C), threshold, "resolved").await;
+    let resolved = probe.cpu_until(10.0, &scene.alarms(C), threshold, "resolved").await;
 
     assert_eq!((&told["id"], &acknowledged["id"]), (&active["id"], &active["id"]));
     assert_eq!((&resolved["id"], &resolved["resolved_by"]), (&active["id"], &json!("recovery")));
@@ -58,7 +46,7 @@ async fn one_that_was_resolved_by_hand_elsewhere_waits_for_the_recovery() {
     let scene = Scene::start().await;
     let mut probe = scene.probe(B).await;
     let threshold = scene.alarms(A).add(Threshold::cpu(90.0)).await;
-    let active = tell_until(&mut probe, 95.0, &scene.alarms(A), threshold, "active").await;
+    let active = probe.cpu_until(95.0, &scene.alarms(A), threshold, "active").await;
 
     scene.alarms(C).resolve(&active).await;
     for _ in 0..20 {
@@ -68,7 +56,7 @@ async fn one_that_was_resolved_by_hand_elsewhere_waits_for_the_recovery() {
     for _ in 0..2 {
         probe.cpu(10.0).await;
     }
-    let again = tell_until(&mut probe, 96.0, &scene.alarms(A), threshold, "active").await;
+    let again = probe.cpu_until(96.0, &scene.alarms(A), threshold, "active").await;
 
     assert_ne!(again["id"], active["id"]);
     assert_eq!(scene.alarms(B).of_threshold(threshold).await.len(), 2);
@@ -79,11 +67,11 @@ async fn a_threshold_that_is_changed_or_removed_elsewhere_holds_as_it_is() {
     let scene = Scene::start().await;
     let mut probe = scene.probe(B).await;
     let threshold = scene.alarms(A).add(Threshold::cpu(50.0)).await;
-    tell_until(&mut probe, 60.0, &scene.alarms(A), threshold, "active").await;
+    probe.cpu_until(60.0, &scene.alarms(A), threshold, "active").await;
 
     scene.alarms(C).change(threshold, json!({"threshold_value": 80.0})).await;
-    tell_until(&mut probe, 60.0, &scene.alarms(A), threshold, "resolved").await;
-    let active = tell_until(&mut probe, 90.0, &scene.alarms(A), threshold, "active").await;
+    probe.cpu_until(60.0, &scene.alarms(A), threshold, "resolved").await;
+    let active = probe.cpu_until(90.0, &scene.alarms(A), threshold, "active").await;
     scene.alarms(A).remove(threshold).await;
 
     let ended = eventually("it ends with its threshold", async || {
@@ -103,7 +91,7 @@ async fn a_silence_from_another_instance_applies() {
     let threshold = scene.alarms(C).add(Threshold::cpu(90.0)).await;
 
     // Both become known in this order.
-    let alert = tell_until(&mut probe, 95.0, &scene.alarms(A), threshold, "active").await;
+    let alert = probe.cpu_until(95.0, &scene.alarms(A), threshold, "active").await;
 
     assert_eq!(alert["silenced"], true, "{alert}");
 }
@@ -113,7 +101,7 @@ async fn an_alert_follows_its_agent() {
     let scene = Scene::start().await;
     let threshold = scene.alarms(A).add(Threshold::cpu(90.0)).await;
     let mut probe = scene.probe(B).await;
-    let active = tell_until(&mut probe, 95.0, &scene.alarms(A), threshold, "active").await;
+    let active = probe.cpu_until(95.0, &scene.alarms(A), threshold, "active").await;
 
     for instance in [C, A] {
         probe = scene.probe(instance).await;
@@ -121,10 +109,27 @@ async fn an_alert_follows_its_agent() {
         let only = scene.alarms(B).only(threshold).await;
         assert_eq!((&only["id"], &only["status"]), (&active["id"], &json!("active")), "{instance}");
     }
-    let resolved = tell_until(&mut probe, 10.0, &scene.alarms(B), threshold, "resolved").await;
+    let resolved = probe.cpu_until(10.0, &scene.alarms(B), threshold, "resolved").await;
 
     assert_eq!(resolved["id"], active["id"]);
     assert_eq!(scene.alarms(C).timeline(&active).await, ["triggered", "resolved"]);
+}
+
+#[actix_web::test]
+async fn an_alert_that_the_database_lost_is_opened_again_where_its_agent_is() {
+    let scene = Scene::start().await;
+    let threshold = scene.alarms(A).add(Threshold::cpu(90.0)).await;
+    let mut probe = scene.probe(B).await;
+    let lost = probe.cpu_until(95.0, &scene.alarms(A), threshold, "active").await;
+
+    // By now B has read the entry about the threshold, which is made at A.
+    fail_over(&scene.cluster.storage, "DELETE FROM alerts").await;
+    let again = probe.cpu_until(96.0, &scene.alarms(C), threshold, "active").await;
+    let resolved = probe.cpu_until(10.0, &scene.alarms(A), threshold, "resolved").await;
+
+    assert_ne!(again["id"], lost["id"]);
+    assert_eq!(resolved["id"], again["id"]);
+    scene.alarms(B).only(threshold).await;
 }
 
 #[actix_web::test]

@@ -6,7 +6,6 @@ use sea_orm::ConnectionTrait;
 use serde_json::{Value, json};
 use signalbox_protocol::agent::ServiceMessage;
 
-use super::alerts::tell_until;
 use super::{A, B, C, Scene, told_of};
 use crate::support::alerts::Threshold;
 use crate::support::dashboard::{Dashboard, Pass};
@@ -225,7 +224,7 @@ async fn alerts_of_a_shared_server_reach_dashboards_at_every_instance_until_the_
     probe.cpu(10.0).await;
     let alarms = guest.scene.alarms(A);
     let threshold = alarms.add(Threshold::cpu(90.0)).await;
-    tell_until(&mut probe, 95.0, &alarms, threshold, "active").await;
+    probe.cpu_until(95.0, &alarms, threshold, "active").await;
     let mut walls = [guest.open(B, "/ws/alerts").await, guest.open(C, "/ws/alerts").await];
     let view = guest.grant(json!({"username": "guest"}), "viewer", json!([])).await;
     // A socket that opens slowly has it at the beginning, and another one when it hears of the grant.
@@ -233,8 +232,8 @@ async fn alerts_of_a_shared_server_reach_dashboards_at_every_instance_until_the_
         told_of(wall, "active").await;
     }
 
-    tell_until(&mut probe, 10.0, &alarms, threshold, "resolved").await;
-    let active = tell_until(&mut probe, 95.0, &alarms, threshold, "active").await;
+    probe.cpu_until(10.0, &alarms, threshold, "resolved").await;
+    let active = probe.cpu_until(95.0, &alarms, threshold, "active").await;
 
     for (wall, instance) in walls.iter_mut().zip([B, C]) {
         told_of(wall, "resolved").await;

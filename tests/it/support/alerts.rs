@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 use signalbox::alerts::Alerts;
 use signalbox_protocol::{Sample, Timestamp};
+use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use super::agent::{FakeAgent, sample_at};
@@ -285,6 +286,18 @@ impl Probe {
     /// A sample of now with that much to do.
     pub async fn cpu(&mut self, percent: f64) {
         self.now(|sample| sample.cpu_percent = percent).await;
+    }
+
+    /// Sends such samples until the newest alert of the threshold has this status: what somebody does at another instance, for example,
+    /// is known here a moment later.
+    pub async fn cpu_until(&mut self, percent: f64, alarms: &Alarms, threshold: Uuid, status: &str) -> Value {
+        let probe = Mutex::new(self);
+        eventually(&format!("an alert is {status}"), async || {
+            probe.lock().await.cpu(percent).await;
+            let newest = alarms.of_threshold(threshold).await.into_iter().next();
+            newest.filter(|alert| alert["status"] == status)
+        })
+        .await
     }
 }
 

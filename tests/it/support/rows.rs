@@ -7,6 +7,8 @@ use signalbox::store::{Alert, NewServer, NewUser, Registration, Store};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
+use super::Storage;
+
 /// A user, the first of a store.
 pub async fn owner(store: &Store) -> Uuid {
     let user = NewUser {
@@ -105,6 +107,20 @@ pub fn alert(owner_id: Uuid, server_id: Uuid, threshold_id: Uuid) -> Alert {
         resolved_by: None,
         threshold_revision: 0,
         rearmed_at: None,
+    }
+}
+
+/// Does to a database what a failover does that loses the last changes: it lacks all but the first entry of the audit log, and what
+/// this statement undoes.
+pub async fn fail_over(storage: &Storage, undo: &str) {
+    let database = writable_audit_log(&storage.direct_url()).await;
+    let lost = [
+        undo,
+        "DELETE FROM audit_log WHERE seq > 1",
+        "UPDATE audit_head SET seq = 1, hash = (SELECT hash FROM audit_log WHERE seq = 1)",
+    ];
+    for sql in lost {
+        database.execute_unprepared(sql).await.unwrap();
     }
 }
 
