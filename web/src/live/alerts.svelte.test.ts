@@ -49,6 +49,16 @@ it('what was open before is shown together once the service has said all of it, 
   stop();
 });
 
+it('alerts of the same time stand in the order in which they were made', () => {
+  const { ids, stop, open, tell } = watched();
+  open();
+  for (const id of ['b', 'c', 'a']) tell('alert', { ...alert(id), triggered_at: 'then' });
+  tell('pong');
+
+  expect(ids()).toEqual(['a', 'b', 'c']);
+  stop();
+});
+
 it('what was known stays until all is there again, and what is not named then is over', () => {
   const { ids, ping, stop, open, tell } = watched();
   open();

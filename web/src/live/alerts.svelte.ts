@@ -10,9 +10,13 @@ const UNANSWERED_MS = 60_000;
 /** Hundreds may come at once: they are shown together. */
 const TOGETHER_MS = 50;
 
-/** The worst first, then the newest. */
-function worstFirst(a: Alert, b: Alert): number {
-  return ORDER[a.severity] - ORDER[b.severity] || b.triggered_at.localeCompare(a.triggered_at);
+/**
+ * The worst first, then the newest. Those of the same time stand in the order in which the service made and sends them, wherever the
+ * list had them before.
+ */
+export function worstFirst(a: Alert, b: Alert): number {
+  const difference = ORDER[a.severity] - ORDER[b.severity] || b.triggered_at.localeCompare(a.triggered_at);
+  return difference || a.id.localeCompare(b.id);
 }
 
 /** What is wrong now: the caller's alerts that are not resolved, as they change. Watched while somebody is signed in. */

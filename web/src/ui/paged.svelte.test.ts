@@ -123,3 +123,94 @@ test('an effect that reads a list does not read it again because of its answer',
 
   expect(asked).toBe(1);
 });
+
+/** A list of which each read waits until its turn is ended. */
+function heldList() {
+  const reads: { offset: number; end: () => Promise<void> }[] = [];
+  const list = new Paged<number>(
+    (offset, limit) =>
+      new Promise((resolve) => {
+        const items = [5, 4, 3].slice(offset, offset + limit);
+        const end = async () => {
+          resolve({ items, total: 3 });
+          await new Promise((done) => setTimeout(done));
+        };
+        reads.push({ offset, end });
+      }),
+    (item) => item,
+    2,
+  );
+  const asked = () => reads.map(({ offset }) => offset);
+  return { list, asked, end: async (index: number) => reads[index]?.end() };
+}
+
+test('only what somebody asked for keeps them from asking again', async () => {
+  const { list, asked, end } = heldList();
+  void list.load();
+  expect([list.isReading, list.busy]).toEqual([true, false]);
+  await end(0);
+  expect([list.isReading, list.busy]).toEqual([false, false]);
+
+  void list.more();
+  expect([list.isReading, list.busy]).toEqual([true, true]);
+  void list.more();
+  void list.refresh();
+  expect(asked()).toEqual([0, 2]);
+  await end(1);
+  expect([list.isReading, list.busy]).toEqual([false, false]);
+  expect(list.items).toEqual([5, 4, 3]);
+
+  void list.refresh();
+  expect(list.busy).toBe(true);
+});
+
+test('a page that somebody asked for is not lost when the list is read again', async () => {
+  const { list, asked, end } = heldList();
+  void list.load();
+  await end(0);
+
+  void list.more();
+  void list.load();
+  void list.load();
+  expect(asked()).toEqual([0, 2]);
+  await end(1);
+
+  expect(list.items).toEqual([5, 4, 3]);
+  expect(asked()).toEqual([0, 2, 0]);
+  expect(list.busy).toBe(false);
+  await end(2);
+  expect(list.items).toEqual([5, 4, 3]);
+  expect(list.isReading).toBe(false);
+});
+
+test('a page is read at once, and what was being read is read after it', async () => {
+  const { list, asked, end } = heldList();
+  void list.load();
+  await end(0);
+
+  void list.load();
+  void list.more();
+  expect(asked()).toEqual([0, 0, 2]);
+  await end(1);
+  expect([list.isReading, list.busy]).toEqual([true, true]);
+  await end(2);
+
+  expect(list.items).toEqual([5, 4, 3]);
+  expect(asked()).toEqual([0, 0, 2, 0]);
+});
+
+test('another question does not wait for what was asked before, whose answer is not taken', async () => {
+  const { list, asked, end } = heldList();
+  void list.load();
+  await end(0);
+
+  void list.more();
+  void list.restart();
+  expect(asked()).toEqual([0, 2, 0]);
+  await end(1);
+  expect(list.busy).toBe(true);
+  await end(2);
+
+  expect(list.items).toEqual([5, 4]);
+  expect([list.isReading, list.busy]).toEqual([false, false]);
+});

@@ -28,6 +28,9 @@ const MOST = 4;
 /** Short notes about what was done, where the page itself does not show it. Failures of a form belong beside the form. */
 class Toasts {
   shown = $state<Toast[]>([]);
+  /** The ones with the focus and under the pointer. */
+  focused: number | null = null;
+  pointedAt: number | null = null;
   #next = 0;
 
   done(text: string, way: ToastWay | null = null): void {
@@ -47,7 +50,10 @@ class Toasts {
   /** Returns its id, by which it can be closed. */
   add(toast: Omit<Toast, 'id'>): number {
     const id = this.#next++;
-    this.shown = [...this.shown.slice(1 - MOST), { ...toast, id }];
+    // The oldest that nobody is at makes room.
+    const free = this.shown.find((each) => each.id !== this.focused && each.id !== this.pointedAt);
+    const left = this.shown.length < MOST ? this.shown : this.shown.filter((each) => each.id !== free?.id);
+    this.shown = [...left, { ...toast, id }];
     return id;
   }
 

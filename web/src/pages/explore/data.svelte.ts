@@ -10,7 +10,7 @@ import { clock } from '../../live/clock.svelte';
 import { fleet } from '../../live/fleet.svelte';
 import { NO_OCCURRENCES, type Occurrences } from '../../moment/marks';
 import { session } from '../../session/session.svelte';
-import { drawn, NOTHING, type Drawn } from './lines';
+import { drawn, inPlaces, NOTHING, type Drawn } from './lines';
 import { marksOf, readAround } from './marks';
 import { series } from './series.svelte';
 import type { Query } from './query';
@@ -55,6 +55,9 @@ export class ViewData {
   constructor(show: (range: Range) => void, back: () => void) {
     this.group = new ChartGroup(show, back);
   }
+
+  /** What the answer is of. */
+  readonly asked = $derived(JSON.stringify(this.#query));
 
   readonly drawn: Drawn = $derived.by(() => {
     const { answer } = this;
@@ -119,8 +122,11 @@ export class ViewData {
         series.know(query.series),
       ]);
       if (asked !== this.#asked) return;
+      // What ranks first changes by itself. Lines keep their places, and with them their colours, where others take the places of
+      // those that leave. Where fewer come, or lines of another unit, which are in another chart, later lines do move.
+      const before = JSON.stringify(query) === this.asked ? (this.answer?.lines ?? []) : [];
       this.#query = query;
-      this.answer = answer;
+      this.answer = { ...answer, lines: inPlaces(before, answer.lines) };
       this.#occurrences = occurrences;
       this.group.span = span;
       this.failure = null;

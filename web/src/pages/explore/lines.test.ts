@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { drawn, seriesLabel, sorted, type Row } from './lines';
+import { drawn, inPlaces, seriesLabel, sorted, type Row } from './lines';
 import type { CombinedAnswer, CombinedLine } from './types';
 
 function line(given: Partial<CombinedLine>, avg: (number | null)[]): CombinedLine {
@@ -97,4 +97,16 @@ it('sorts rows, those without a value last', () => {
   expect(labels('label', false)).toEqual(['db', 'web-9', 'web-10']);
   expect(labels('max', true)).toEqual(['db', 'web-10', 'web-9']);
   expect(labels('max', false)).toEqual(['web-10', 'db', 'web-9']);
+});
+
+it('lines keep their places, and new ones take those of the ones that have left', () => {
+  const of = (...ids: string[]) => ids.map((id) => line({ server_id: id }, [1]));
+  const placed = (before: string[], now: string[]) =>
+    inPlaces(of(...before), of(...now)).map(({ server_id }) => server_id);
+
+  expect(placed([], ['b', 'a'])).toEqual(['b', 'a']);
+  expect(placed(['a', 'b', 'c'], ['c', 'b', 'a'])).toEqual(['a', 'b', 'c']);
+  expect(placed(['a', 'b', 'c'], ['new', 'c', 'b'])).toEqual(['new', 'b', 'c']);
+  expect(placed(['a', 'b', 'c'], ['new', 'other', 'c', 'b'])).toEqual(['new', 'b', 'c', 'other']);
+  expect(placed(['a', 'b', 'c'], ['c', 'b'])).toEqual(['b', 'c']);
 });

@@ -65,6 +65,21 @@ function groupLabel(line: CombinedLine, by: GroupBy): string {
   return seriesLabel(line.name);
 }
 
+/** What tells a line from all others of an answer. */
+export const nameOf = (line: CombinedLine) => [line.name, line.series, line.server_id, line.tag].join('\n');
+
+/**
+ * The lines of an answer in the places that they had in the one before. New ones take the places of those that have left, so that
+ * the others move only where more have left than have come.
+ */
+export function inPlaces(before: readonly CombinedLine[], lines: readonly CombinedLine[]): CombinedLine[] {
+  const byName = new Map(lines.map((line) => [nameOf(line), line]));
+  const known = new Set(before.map(nameOf));
+  const newcomers = lines.filter((line) => !known.has(nameOf(line)));
+  const placed = before.map((old) => byName.get(nameOf(old)) ?? newcomers.shift());
+  return [...placed.filter((line) => line !== undefined), ...newcomers];
+}
+
 /** The charts and the table of an answer. `unitOf` says in what a series is measured. */
 export function drawn(answer: CombinedAnswer, by: GroupBy, unitOf: (name: string) => Unit): Drawn {
   const isAlone = answer.lines.length === 1;
@@ -79,7 +94,7 @@ export function drawn(answer: CombinedAnswer, by: GroupBy, unitOf: (name: string
     charts.set(unit, lines);
     const group = groupLabel(line, by);
     const label = hasMany && by !== 'none' && by !== 'series' ? `${group}: ${parts(line.name)[0]}` : group;
-    const name = [line.name, line.series, line.server_id, line.tag].join('\n');
+    const name = nameOf(line);
     const colour = seriesColour(lines.length);
     // The seventh line has the colour of the first, so it is dashed.
     const isDashed = Math.floor(lines.length / SERIES.length) % 2 === 1;
@@ -123,6 +138,17 @@ function statistics(line: CombinedLine): Statistics {
   if (count > 0) found.mean = sum / count;
   return found;
 }
+
+/** A row whose line is not drawn any more. Another line may have its colour. */
+export const withoutValues = (row: Row): Row => ({
+  ...row,
+  colour: '--border',
+  min: null,
+  mean: null,
+  max: null,
+  last: null,
+  servers: 0,
+});
 
 export const COLUMNS = ['min', 'mean', 'max', 'last'] as const;
 export type SortKey = 'label' | (typeof COLUMNS)[number];

@@ -1,4 +1,5 @@
 import { untrack } from 'svelte';
+import { Steady } from '../../lib/steady.svelte';
 import { alerts } from '../../live/alerts.svelte';
 import { fleet, type Row } from '../../live/fleet.svelte';
 import type { Choice, SortKey } from './choice';
@@ -12,12 +13,16 @@ const HELD_MS = 8_000;
 
 const STEADY: readonly SortKey[] = ['name', 'status', 'alerts', 'seen'];
 
-/** The servers that are shown, in order. A message that changes only numbers does not sort them again. */
+/**
+ * The servers that are shown, in order. A message that changes only numbers does not sort them again. While the focus is in a line,
+ * nothing moves, and what no longer fits keeps its place.
+ */
 export class Listing {
   #round = $state(0);
   #sortedAt = 0;
   #touchedAt = -Infinity;
   readonly #choice: () => Choice;
+  readonly #steady = new Steady<Row>(({ id }) => id, '[data-number]');
 
   constructor(choice: () => Choice) {
     this.#choice = choice;
@@ -30,12 +35,18 @@ export class Listing {
     const bySeverity = choice.sort === 'alerts' ? alerts.byServer : null;
     for (const row of rows) void row.status;
     this.#sortedAt = Date.now();
-    const order = untrack(() => sorted(rows, choice.sort, choice.isReversed, (row) => bySeverity?.get(row.id)?.[0]));
+    const found = untrack(() => sorted(rows, choice.sort, choice.isReversed, (row) => bySeverity?.get(row.id)?.[0]));
+    const order = this.#steady.order(found, JSON.stringify(choice), ({ id }) => fleet.row(id) ?? null);
     return choice.isGrouped ? grouped(order) : [{ tag: null, rows: order }];
   });
 
   /** How many servers are shown. In several groups the same one counts once. */
   readonly count = $derived(new Set(this.groups.flatMap(({ rows }) => rows)).size);
+
+  /** The element of the list. */
+  get within() {
+    return this.#steady.within;
+  }
 
   /** The pointer moves over the list. */
   touch(): void {
@@ -43,12 +54,12 @@ export class Listing {
   }
 
   /** Sorts again now and then while numbers come, but not under the focus. Call what it returns when you are done. */
-  watch(list: () => HTMLElement | undefined): () => void {
+  watch(): () => void {
     return fleet.onReadings(() => {
       if (STEADY.includes(this.#choice().sort)) return;
       const now = Date.now();
       if (now - this.#sortedAt < RESORT_MS || now - this.#touchedAt < HELD_MS) return;
-      if (!list()?.contains(document.activeElement)) this.#round += 1;
+      if (!this.#steady.isHeld) this.#round += 1;
     });
   }
 }

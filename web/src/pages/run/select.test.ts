@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Server, ServerStatus } from '../../api/types';
-import { choices, found, isPickable, ledBy, named, tagsOf, toggled } from './select';
+import { choices, found, isPickable, ledBy, named, tagsOf, tally, toggled } from './select';
 
 function entry(
   name: string,
@@ -67,6 +67,14 @@ describe('what can be picked', () => {
       { tag: 'eu', ids: ['web-10'], all: 2 },
       { tag: 'web', ids: ['web-2', 'web-10'], all: 3 },
     ]);
+  });
+
+  it('counts one that is away among the picked and among all, and never more picked than there are', () => {
+    expect(tally(all, new Set())).toEqual({ count: 0, total: 3 });
+    expect(tally(all, new Set(['db', 'web-2']))).toEqual({ count: 2, total: 3 });
+    // What cannot be picked any more stays picked until somebody clears it; what is deleted is nowhere to be seen.
+    expect(tally(all, new Set(['closed', 'deleted']))).toEqual({ count: 1, total: 4 });
+    expect(tally(choices([entry('db', [], 'offline')]), new Set(['db']))).toEqual({ count: 1, total: 1 });
   });
 
   it('puts those first that lead, each part in its order', () => {

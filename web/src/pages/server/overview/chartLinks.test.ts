@@ -20,10 +20,10 @@ it('the way to a rule leads nobody away who has gone elsewhere by then', async (
     const button = document.querySelector('button');
     button?.click();
     flushSync();
-    expect(button?.disabled).toBe(true);
+    expect(button?.getAttribute('aria-disabled')).toBe('true');
     return async () => {
       end({ series: {} });
-      await vi.waitFor(() => expect(button?.disabled).toBe(false));
+      await vi.waitFor(() => expect(button?.hasAttribute('aria-disabled')).toBe(false));
     };
   };
 

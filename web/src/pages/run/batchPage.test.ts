@@ -1,0 +1,62 @@
+// @vitest-environment jsdom
+import { flushSync, mount, unmount } from 'svelte';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { api } from '../../api/client';
+import type { BatchResult } from '../../api/types';
+import { live } from '../../live/socket.svelte';
+import { router } from '../../router/router.svelte';
+import { answered, withDialogs } from '../testing';
+import BatchPage from './BatchPage.svelte';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  withDialogs();
+  vi.spyOn(live, 'watch').mockReturnValue({ socket: {}, stop: () => undefined } as never);
+});
+
+afterEach(() => {
+  document.body.replaceChildren();
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
+
+const counts = { queued: 0, running: 0, succeeded: 0, failed: 0, timed_out: 0, cancelled: 0, lost: 0, skipped: 0 };
+const resultOf = (id: string, status: string, preview: string) =>
+  ({ command_id: id, server_id: id, server_name: id, status, exit_code: null, preview }) as BatchResult;
+
+it('the focus is on the name of a server again after its dialog, where its command ended under it', async () => {
+  let results = [resultOf('a', 'running', ''), resultOf('b', 'running', '')];
+  const batch = () => ({ id: 'x', command: 'uptime', created_at: '2026-11-21T10:00:00Z', counts, results });
+  vi.spyOn(api, 'GET').mockImplementation(((path: string) => {
+    if (path.includes('/batches/')) return Promise.resolve(answered(batch()));
+    return path === '/api/v1/servers' ? Promise.resolve(answered([])) : new Promise(() => undefined);
+  }) as never);
+  router.go('/run/x?by=output', { keepScroll: true });
+  const shown = mount(BatchPage, { target: document.body, props: { id: 'x' } });
+  const settle = async (ms: number) => {
+    await vi.advanceTimersByTimeAsync(ms);
+    flushSync();
+    await vi.advanceTimersByTimeAsync(0);
+  };
+  const name = () => document.querySelector<HTMLElement>('[data-command="a"]');
+  await settle(10);
+  const before = name();
+  before?.focus();
+  before?.click();
+  await settle(10);
+  const close = document.querySelector<HTMLElement>('dialog footer button');
+  close?.focus();
+  expect(document.activeElement).toBe(close);
+
+  results = [resultOf('a', 'succeeded', 'up'), resultOf('b', 'running', '')];
+  await settle(20_000);
+  expect(before?.isConnected).toBe(false);
+  close?.click();
+  await settle(10);
+
+  expect(document.querySelector('dialog')).toBeNull();
+  expect(document.activeElement).toBe(name());
+  expect(name()).not.toBeNull();
+  await unmount(shown);
+});
