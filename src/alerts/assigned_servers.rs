@@ -72,7 +72,7 @@ impl AssignedServers {
         let inbox = alerts.writer.new_inbox(Assignment::SessionHolder(session_id), i64::MAX);
         let ended = alerts.register(server_id, inbox.clone());
         if let Some(states) = alerts.states.of_session(server_id, session_id) {
-            inbox.put(Input::Event(states));
+            inbox.put(Input::KeptStates(states));
         }
         self.waiting.lock().insert(server_id, inbox);
         self.has_arrived.notify_one();

@@ -48,10 +48,11 @@ impl Assigner for All {
     fn replace_all(&self, alerts: &Alerts) -> Vec<oneshot::Receiver<()>> {
         let replaced = alerts.inboxes(true).into_iter().filter_map(|(server_id, _)| {
             let inbox = alerts.writer.new_inbox(Assignment::Sole, i64::MAX);
+            let ended = alerts.register(server_id, inbox.clone());
             if let Some(states) = alerts.states.of(server_id) {
-                inbox.put(Input::Event(states));
+                inbox.put(Input::KeptStates(states));
             }
-            alerts.register(server_id, inbox)
+            ended
         });
         replaced.collect()
     }

@@ -19,11 +19,19 @@ const CLOCK_RIGHT_MS: i64 = 60_000;
 impl Watch {
     /// Takes in an event that the agent reported.
     pub fn happened(&mut self, event: &Event, now: Timestamp) -> Vec<AlertChange> {
+        if self.containers.told(event) { self.look_after(event, now) } else { Vec::new() }
+    }
+
+    /// Takes in the list of containers that the agent sent last before this evaluator began; `agent_now` is by the agent's clock.
+    pub fn recall_containers(&mut self, list: &Event, agent_now: Timestamp, now: Timestamp) -> Vec<AlertChange> {
+        let is_known = self.containers.recall(list, agent_now.as_millis());
+        if is_known { self.look_after(list, now) } else { Vec::new() }
+    }
+
+    fn look_after(&mut self, event: &Event, now: Timestamp) -> Vec<AlertChange> {
         let mut changes = Vec::new();
-        if self.containers.told(event) {
-            let told_at = event.fields.get("timestamp").and_then(|text| Timestamp::parse(text.as_str()?));
-            self.look_at_containers(SampleTime { sample_at: told_at.unwrap_or(now), now }, &mut changes);
-        }
+        let told_at = event.fields.get("timestamp").and_then(|text| Timestamp::parse(text.as_str()?));
+        self.look_at_containers(SampleTime { sample_at: told_at.unwrap_or(now), now }, &mut changes);
         changes
     }
 

@@ -132,6 +132,15 @@ impl Containers {
         is_known
     }
 
+    /// Takes in the list that was sent last, at this time of the agent's: deaths since then were not reported to this evaluator.
+    pub fn recall(&mut self, list: &Event, at: i64) -> bool {
+        let is_known = self.told(list);
+        if is_known {
+            self.watched_since = Some(at);
+        }
+        is_known
+    }
+
     /// Returns the name and the standing, at this time, of each container that the threshold covers.
     pub fn standings(&self, at: i64, watch: &Watch<'_>) -> Vec<(&str, Standing)> {
         let covered = self.by_id.values().filter(|container| watch.covers(&container.name));

@@ -90,6 +90,10 @@ impl Evaluator {
         match input {
             Input::Sample { snapshot, beside, freshness } => self.watch.sample(&snapshot, Some(beside), freshness, now),
             Input::Event(event) => self.watch.happened(&event, now),
+            Input::KeptStates(list) => {
+                let agent_now = now.plus_millis(self.clock_offset());
+                self.watch.recall_containers(&list, agent_now, now)
+            }
             Input::Rebooted { at } => self.watch.rebooted(at, now),
         }
     }
@@ -116,6 +120,11 @@ impl Evaluator {
 
     fn now(&self) -> Timestamp {
         self.writer.patience.clock.now()
+    }
+
+    /// Returns by how many milliseconds the agent's clock is ahead.
+    fn clock_offset(&self) -> i64 {
+        self.writer.fleet.clock_offset(self.watch.server.id).unwrap_or_default()
     }
 
     /// Stops evaluating.
@@ -232,8 +241,7 @@ impl Evaluator {
             self.watch.settled_up_to(threshold_id, at);
         }
         let now = self.now();
-        let agent_now =
-            now.plus_millis(self.writer.fleet.clock_offset(self.watch.server.id).unwrap_or_default().min(0));
+        let agent_now = now.plus_millis(self.clock_offset().min(0));
         let is_of_now = |sample: &Sample| agent_now.millis_since(sample.timestamp) <= OF_NOW_MS;
         let mut changes = self.watch.recall(past.samples, is_of_now, now);
         if let Some(reboot) = past.reboot {

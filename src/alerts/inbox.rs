@@ -37,6 +37,8 @@ pub(super) enum Input {
         freshness: Freshness,
     },
     Event(Event),
+    /// The latest list of containers, which the agent sent before the evaluator began.
+    KeptStates(Event),
     /// The machine rebooted; `at` is the time of the recorded event.
     Rebooted {
         at: Timestamp,
@@ -115,9 +117,10 @@ impl Inbox {
         }
     }
 
-    /// Records that it gets an evaluator.
+    /// Records that it gets an evaluator whose rules were read a moment ago: what was ordered about them before is done.
     pub fn set_evaluated(&self) {
         self.is_evaluated.store(true, Ordering::SeqCst);
+        self.lock().taken.orders.retain(|(change, _)| matches!(change, Change::Acted(_)));
     }
 
     /// Returns whether it has an evaluator. Otherwise it waits until thresholds are loaded.
@@ -147,7 +150,7 @@ impl Inbox {
                     while !self.sample_budget.has_room(bytes) && queue.taken.skip_sample() {}
                     Some(Reservation::new(&self.sample_budget, bytes))
                 }
-                Input::Event(_) | Input::Rebooted { .. } => None,
+                Input::Event(_) | Input::KeptStates(_) | Input::Rebooted { .. } => None,
             };
             queue.taken.inputs.push_back(Waiting { input, _reservation: reservation });
         }
@@ -370,5 +373,17 @@ mod tests {
 
         assert_eq!((while_taken, seconds(busy.take())), (vec![4], vec![5, 6]));
         assert!(budget.has_room(2 * bytes_of(&snapshot(0), &Beside::default())));
+    }
+
+    #[test]
+    fn rules_of_before_the_evaluator_are_done() {
+        let inbox = inbox(&budget(1));
+        let gone = inbox.order(Change::Gone).unwrap();
+        assert!(!inbox.is_evaluated());
+
+        inbox.set_evaluated();
+
+        assert!(inbox.is_evaluated() && inbox.take().is_empty());
+        assert!(gone.blocking_recv().is_err(), "nobody waits for it");
     }
 }

@@ -371,7 +371,7 @@ impl Alerts {
             // First, so that a list that arrives now is not missed.
             self.writer.inboxes.insert(server.server_id, inbox.clone());
             if let Some(states) = self.states.of(server.server_id) {
-                inbox.put(Input::Event(states));
+                inbox.put(Input::KeptStates(states));
             }
             self.evaluate(server, inbox, replays);
         }

@@ -340,11 +340,9 @@ impl Jobs {
         if job.is_over() {
             return Ok(());
         }
-        if self.writer.store_cancel(job, actor).await? {
-            job.request_cancel();
-            self.local.ask_to_end(job).await?;
-        }
-        Ok(())
+        self.writer.store_cancel(job, actor).await?;
+        job.request_cancel();
+        Ok(self.local.ask_to_end(job).await?)
     }
 
     /// Cancels a command that is queued in its batch. Returns the command as it is then.

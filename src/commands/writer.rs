@@ -71,9 +71,10 @@ impl JobWriter {
         Ok(())
     }
 
-    /// Stores that somebody asks to end a command. Returns false if it has ended in the meantime.
-    pub async fn store_cancel(&self, job: &Job, actor: Actor) -> Result<bool, BatchWriterError> {
-        self.write(CommandWrite::CancelRequested { id: job.id() }, vec![entries::cancelled(&job.row, actor)]).await
+    /// Stores that somebody asks to end a command.
+    pub async fn store_cancel(&self, job: &Job, actor: Actor) -> Result<(), BatchWriterError> {
+        let entry = entries::cancelled(&job.row, actor);
+        self.write(CommandWrite::CancelRequested { id: job.id() }, vec![entry]).await.map(drop)
     }
 
     /// Returns the end of a command that could not be sent.

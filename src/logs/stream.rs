@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytestring::ByteString;
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use serde_json::Value;
 use signalbox_protocol::Encoding;
@@ -325,6 +326,9 @@ impl Reader {
                 () = self.stream.is_due.notified() => {
                     let bytes = self.stream.due.swap(0, Ordering::Relaxed);
                     if agent.grant(bytes).await.is_err() {
+                        while let Some(Some(AgentMessage::LogLines(lines))) = agent.next().now_or_never() {
+                            self.stream.push(lines);
+                        }
                         return Ending::Away;
                     }
                 }

@@ -21,6 +21,9 @@ const MESSAGES_WAITING: usize = 1_024;
 /// The pause before a message is sent again to a session that was busy.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
+/// The pause before credit is sent again where no instance has the session.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
 /// The session's end of a stream.
 #[derive(Debug)]
 pub struct StreamSink {
@@ -229,13 +232,17 @@ impl AgentStream {
 
     /// Allows the agent to send this many more bytes.
     ///
-    /// An error means that the agent may never learn of it, and would wait for it for ever: the stream has to be given up. If the
-    /// agent or the stream has gone, that is no error, because [`AgentStream::next`] ends then.
+    /// An error means that the agent may never learn of it, and would wait for it for ever: the stream has to be given up. One that
+    /// has ended is no error, because [`AgentStream::next`] says so.
     pub async fn grant(&self, bytes: u64) -> Result<(), CallError> {
         self.credit.fetch_add(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
-        match self.link().send(ServiceMessage::Credit { stream_id: self.stream_id, bytes }).await {
-            Err(CallError::Offline) => Ok(()),
-            sent => sent,
+        loop {
+            match self.link().send(ServiceMessage::Credit { stream_id: self.stream_id, bytes }).await {
+                Err(CallError::Offline) if self.messages.is_closed() => return Ok(()),
+                // Its home is back in a moment, with the stream, or the stream ends.
+                Err(CallError::Offline) => tokio::time::sleep(LOOK_AGAIN_AFTER).await,
+                sent => return sent,
+            }
         }
     }
 
@@ -262,3 +269,7 @@ impl Drop for AgentStream {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;

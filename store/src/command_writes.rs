@@ -177,7 +177,7 @@ impl Store {
                         let requested = requested
                             .filter(command::Column::Id.eq(*id))
                             .filter(command::Column::Status.is_in(MAY_END));
-                        *is_made = requested.exec(&transaction).await?.rows_affected > 0;
+                        requested.exec(&transaction).await?;
                     }
                     CommandWrite::BatchCancelled { batch_id } => {
                         let cancelled = command_batch::Entity::update_many()

@@ -260,6 +260,18 @@ fn no_loop_ends_before_five_minutes_of_observation() {
 }
 
 #[test]
+fn a_list_of_before_does_not_prove_that_a_loop_has_ended() {
+    let mut told = TestContainers::default();
+    let list = json!({"kind": "containers", "timestamp": Timestamp::from_millis(0).to_string(),
+        "containers": [{"id": "db", "name": "db", "state": "running"}]});
+
+    assert!(told.containers.recall(&serde_json::from_value(list).unwrap(), 1_000_000));
+
+    assert_eq!(told.standing(1_299, &LOOPS), Standing::Unproven);
+    assert_eq!(told.standing(1_300, &LOOPS), Standing::Well);
+}
+
+#[test]
 fn deaths_outlive_the_connection() {
     let mut told = TestContainers::default();
     told.list(0, &["db running"]);

@@ -95,12 +95,7 @@ impl Remote {
             // An error means that the stream is open, or never will be.
             _ = opening.changed().await;
         }
-        let is_credit = matches!(message, ServiceMessage::Credit { .. });
-        match self.home(server_id, &PeerRequest::Tell(message)).await {
-            // Its home may be back in a moment, and with it the stream, of which the agent would wait for this credit.
-            Err(BusError::NoResponder) if is_credit => Err(CallError::Unreachable),
-            sent => sent.unwrap_or_else(|error| Err(failed(error))),
-        }
+        self.home(server_id, &PeerRequest::Tell(message)).await.unwrap_or_else(|error| Err(failed(error)))
     }
 
     async fn call(&self, server_id: Uuid, request: Request) -> Answered {
