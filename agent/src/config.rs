@@ -184,10 +184,12 @@ pub struct BufferLimits {
     /// The most bytes of all files together. 24 hours at 5 s fit with up to 3.8 KiB a sample; an ordinary one has 1.1 KiB.
     pub disk_bytes: u64,
     /// Beyond `disk_bytes` this many samples are still stored: 24 hours at 5 s, whatever their size. A shorter interval raises
-    /// it to its own 24 hours, and a longer backlog of an earlier run to its length ...
+    /// it to its own 24 hours, and a longer backlog that an earlier run stored beyond `disk_bytes` to its length ...
     pub disk_samples: u64,
     /// ... but never more bytes than this.
     pub disk_bytes_at_most: u64,
+    /// How long a file that cannot be read is tried again. Then it is skipped, so that the samples after it are sent.
+    pub read_again_for: Duration,
     /// Without a writable directory: more than an hour at 5 s, so that the agent stays small.
     pub memory_bytes: usize,
 }
@@ -199,6 +201,7 @@ impl Default for BufferLimits {
             disk_bytes: 64 << 20,
             disk_samples: 17_280,
             disk_bytes_at_most: 512 << 20,
+            read_again_for: Duration::from_secs(600),
             memory_bytes: 1 << 20,
         }
     }

@@ -2,16 +2,22 @@
 //!
 //! Nothing is synced to the disk explicitly: what was written survives a kill of the agent, not a power cut, and the server is
 //! spared a flush every five seconds. Memory holds only the segments' bounds and one open reader.
+//!
+//! Only a damaged file is removed with its samples. One that cannot be read, or is of another version, is skipped: it stays for
+//! the next start, unless newer samples need its room. An acknowledgement covers all older samples, which would include those
+//! of skipped files. So none is recorded while there are any, and a restart then sends the last file's samples again.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::{self, File};
-use std::io::{self, BufReader, Write};
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use super::Batch;
+use super::reader::Reader;
 use super::record::{self, Kind};
 use super::segment::Segment;
-use super::series::{self, SeriesIds};
+use super::series;
 use crate::catalog::Catalog;
 use crate::config::BufferLimits;
 use crate::state::{OpenError, StateDir, close_to_others};
@@ -21,6 +27,19 @@ use crate::wire;
 /// agent's file stays in a few pages, and so large that new files are rare. Descriptions do not count, because the next file
 /// needs them again.
 const ROTATE_ACKED_BYTES: u64 = 64 * 1024;
+
+/// What earlier runs left.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Left {
+    /// The number after the last sample; 0 where there is none.
+    pub end: u64,
+    /// Skipped files may have any number below this one.
+    pub unused_from: u64,
+    /// The highest acknowledged number.
+    pub acked: u64,
+    /// How many samples come after it, where they take more bytes than usual; otherwise 0.
+    pub large_backlog: u64,
+}
 
 #[derive(Debug)]
 pub struct DiskLog {
@@ -36,26 +55,29 @@ pub struct DiskLog {
     /// Bytes of that file's descriptions.
     description_bytes: u64,
     reader: Option<Reader>,
+    /// The segment that could not be read the last time, by its first number, and since when.
+    failing: Option<(u64, Instant)>,
+    skipped: VecDeque<SkippedFile>,
+    /// The highest acknowledgement that the files may have.
+    recorded_ack: u64,
     scratch: Vec<u8>,
     /// Held while the directory is used.
     _state: StateDir,
 }
 
-/// The position in a segment from which the next sample is read.
+/// A file that this run does not read.
 #[derive(Debug)]
-struct Reader {
-    segment: u64,
-    next: u64,
-    file: BufReader<File>,
-    /// The meaning of the file's ids, as far as it was read.
-    ids: SeriesIds,
+struct SkippedFile {
+    path: PathBuf,
+    bytes: u64,
 }
 
 impl DiskLog {
-    /// Opens the directory, with what earlier runs left in it. Also returns the highest acknowledged number.
-    pub fn open(state: StateDir, limits: BufferLimits, catalog: Catalog) -> Result<(Self, u64), OpenError> {
+    /// Opens the directory, with what earlier runs left in it.
+    pub fn open(state: StateDir, limits: BufferLimits, catalog: Catalog) -> Result<(Self, Left), OpenError> {
         let dir = state.claim()?.to_owned();
         let (mut segments, mut acked) = (VecDeque::new(), 0);
+        let (mut skipped, mut reason) = (VecDeque::new(), None);
         for path in Segment::paths(&dir)? {
             close_to_others(&path);
             match Segment::scan(path.clone()) {
@@ -63,12 +85,24 @@ impl DiskLog {
                     acked = acked.max(number);
                     segments.push_back(segment);
                 }
-                Err(error) => {
-                    tracing::warn!(%error, path = %path.display(), "removing an unreadable file of the buffer");
+                Err(error) if record::is_damage(&error) => {
+                    tracing::warn!(%error, path = %path.display(), "removing a damaged file of the buffer");
                     let _ = fs::remove_file(path);
+                }
+                Err(error) => {
+                    skipped.push_back(SkippedFile::at(path));
+                    reason.get_or_insert(error);
                 }
             }
         }
+        if let (Some(error), Some(first)) = (reason, skipped.front()) {
+            tracing::warn!(
+                %error, path = %first.path.display(), files = skipped.len(),
+                "cannot read files of the buffer: their samples wait for the next start"
+            );
+        }
+        let ends = segments.iter().map(Segment::end).chain(skipped.iter().map(SkippedFile::end_at_most));
+        let unused_from = ends.max().unwrap_or_default();
         let mut log = Self {
             dir,
             limits,
@@ -78,20 +112,32 @@ impl DiskLog {
             described: BTreeSet::new(),
             description_bytes: 0,
             reader: None,
+            failing: None,
+            skipped,
+            recorded_ack: acked,
             scratch: Vec::new(),
             _state: state,
         };
         log.remove_up_to(acked);
-        Ok((log, acked))
+        // Within the usual bytes no run needed more room than this one has. Otherwise one had a shorter interval.
+        let is_large = log.bytes() > limits.disk_bytes.saturating_add(limits.segment_bytes);
+        let large_backlog = if is_large { log.count_after(acked) } else { 0 };
+        let left = Left { end: log.end(), unused_from, acked, large_backlog };
+        Ok((log, left))
     }
 
     /// The number after the last sample; 0 when there is none.
-    pub fn end(&self) -> u64 {
+    fn end(&self) -> u64 {
         self.segments.back().map_or(0, Segment::end)
     }
 
+    /// The length of all segments.
+    fn bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.bytes).sum()
+    }
+
     /// How many samples come after number `seq`.
-    pub fn count_after(&self, seq: u64) -> u64 {
+    fn count_after(&self, seq: u64) -> u64 {
         self.segments.iter().map(|segment| segment.count_after(seq)).sum()
     }
 
@@ -126,15 +172,24 @@ impl DiskLog {
         self.limits.disk_samples = count;
     }
 
-    /// The next samples after number `after` up to `until`, and how many were lost with unreadable files.
-    pub fn read_past_damage(&mut self, after: u64, until: u64) -> (Batch, u64) {
+    /// The next samples after number `after` up to `until`, and how many were lost with damaged files. After an error they are
+    /// still there, and can be read later.
+    pub fn read_past_damage(&mut self, after: u64, until: u64) -> (io::Result<Batch>, u64) {
         let (mut batch, mut lost) = (Batch::default(), 0);
         while let Err(error) = self.read(after.max(batch.last), until, &mut batch) {
-            let damaged = self.skip_damaged(after.max(batch.last));
-            tracing::warn!(%error, lost = damaged, "cannot read a file of the buffer: its samples are lost");
-            lost += damaged;
+            let read = after.max(batch.last);
+            if record::is_damage(&error) {
+                let damaged = self.remove_damaged(read);
+                tracing::warn!(%error, lost = damaged, "a file of the buffer is damaged: its samples are lost");
+                lost += damaged;
+            } else if batch.count > 0 {
+                // The next call meets the error first.
+                break;
+            } else if !self.skip_failing(read, &error) {
+                return (Err(error), lost);
+            }
         }
-        (batch, lost)
+        (Ok(batch), lost)
     }
 
     /// Adds to `batch` the samples after number `after` up to `until`, until it is full or there are no more.
@@ -159,6 +214,7 @@ impl DiskLog {
             }
             wanted = reader.next;
             self.reader = Some(reader);
+            self.failing.take_if(|(first, _)| *first == segment.first);
         }
         Ok(())
     }
@@ -176,7 +232,8 @@ impl DiskLog {
         });
         let noted = if rotate {
             self.start_segment(seq + 1, seq)
-        } else if self.writer.is_some() {
+        } else if self.writer.is_some() && self.skipped.is_empty() {
+            self.recorded_ack = self.recorded_ack.max(seq);
             self.write(Kind::Ack, &seq.to_le_bytes())
         } else {
             Ok(())
@@ -186,20 +243,48 @@ impl DiskLog {
         noted
     }
 
-    /// Skips what cannot be read after number `after` in its segment. Returns how many samples that are.
-    fn skip_damaged(&mut self, after: u64) -> u64 {
+    /// Removes the segment of the sample after number `after`. Returns how many unread samples it had.
+    fn remove_damaged(&mut self, after: u64) -> u64 {
         self.reader = None;
-        let Some(index) = self.segments.iter().position(|segment| segment.end() > after + 1) else {
-            return 0;
+        let removed = self.index_after(after).and_then(|index| self.remove_segment(index));
+        removed.map_or(0, |segment| segment.count_after(after))
+    }
+
+    /// Skips the segment of the sample after number `after`, if it could not be read for long enough. False where it is to be
+    /// tried again.
+    fn skip_failing(&mut self, after: u64, error: &io::Error) -> bool {
+        self.reader = None;
+        let Some(index) = self.index_after(after) else { return false };
+        let Some(segment) = self.segments.get(index) else { return false };
+        let (first, path) = (segment.first, segment.path.display());
+        let Some((_, since)) = self.failing.filter(|(failing, _)| *failing == first) else {
+            tracing::warn!(%error, %path, "cannot read a file of the buffer: its samples are sent when that is possible");
+            self.failing = Some((first, Instant::now()));
+            return false;
         };
-        self.remove_segment(index).map_or(0, |segment| segment.count_after(after))
+        if since.elapsed() < self.limits.read_again_for {
+            return false;
+        }
+        tracing::warn!(%error, %path, "cannot read a file of the buffer: its samples wait for the next start");
+        self.failing = None;
+        let skipped = self.take_segment(index).map(|segment| SkippedFile::at(segment.path));
+        self.skipped.extend(skipped);
+        true
+    }
+
+    /// Which segment has the sample after number `after`.
+    fn index_after(&self, after: u64) -> Option<usize> {
+        self.segments.iter().position(|segment| segment.end() > after + 1 && segment.count > 0)
     }
 
     fn start_segment(&mut self, first: u64, acked: u64) -> io::Result<()> {
         if self.segments.back().is_some_and(|last| last.count == 0) {
             self.remove_segment(self.segments.len() - 1);
         }
-        let (segment, file) = Segment::create(&self.dir, first, acked)?;
+        if self.skipped.is_empty() {
+            self.recorded_ack = self.recorded_ack.max(acked);
+        }
+        let (segment, file) = Segment::create(&self.dir, first, self.recorded_ack)?;
         self.segments.push_back(segment);
         self.writer = Some(file);
         self.described.clear();
@@ -239,16 +324,25 @@ impl DiskLog {
 
     fn make_room(&mut self, acked: u64) -> u64 {
         let mut dropped = 0;
-        while self.segments.len() > 1 && self.is_too_large() {
-            let oldest = self.remove_segment(0);
-            dropped += oldest.map_or(0, |oldest| oldest.count_after(acked));
+        while self.is_too_large() {
+            if let Some(file) = self.skipped.pop_front() {
+                tracing::warn!(path = %file.path.display(), "the buffer is full: removing a file that could not be read");
+                remove(&file.path);
+            } else if self.segments.len() > 1 {
+                let oldest = self.remove_segment(0);
+                dropped += oldest.map_or(0, |oldest| oldest.count_after(acked));
+            } else {
+                break;
+            }
         }
         dropped
     }
 
     fn is_too_large(&self) -> bool {
-        let bytes: u64 = self.segments.iter().map(|segment| segment.bytes).sum();
-        let kept_then: u64 = self.segments.iter().skip(1).map(|segment| segment.count).sum();
+        let bytes = self.bytes() + self.skipped.iter().map(|file| file.bytes).sum::<u64>();
+        // Skipped files make room first: this run has no other use for theirs.
+        let removed_then = usize::from(self.skipped.is_empty());
+        let kept_then: u64 = self.segments.iter().skip(removed_then).map(|segment| segment.count).sum();
         bytes > self.limits.disk_bytes_at_most
             || (bytes > self.limits.disk_bytes && kept_then >= self.limits.disk_samples)
     }
@@ -262,39 +356,38 @@ impl DiskLog {
     }
 
     fn remove_segment(&mut self, index: usize) -> Option<Segment> {
+        let segment = self.take_segment(index)?;
+        remove(&segment.path);
+        Some(segment)
+    }
+
+    /// Uses a segment no more. Its file stays.
+    fn take_segment(&mut self, index: usize) -> Option<Segment> {
         let segment = self.segments.remove(index)?;
         if index == self.segments.len() {
             self.writer = None;
         }
         // An open file keeps its space on the disk even after it was removed.
         self.reader.take_if(|reader| reader.segment == segment.first);
-        if let Err(error) = fs::remove_file(&segment.path) {
-            tracing::warn!(%error, path = %segment.path.display(), "cannot remove a file of the buffer");
-        }
         Some(segment)
     }
 }
 
-impl Reader {
-    fn open(segment: &Segment, wanted: u64, catalog: &Catalog, scratch: &mut Vec<u8>) -> io::Result<Self> {
-        let (first, ids) = (segment.first, SeriesIds::default());
-        let mut reader = Self { segment: first, next: first, file: segment.open()?, ids };
-        while reader.next < wanted {
-            reader.read_sample(catalog, scratch)?;
-        }
-        Ok(reader)
+fn remove(path: &Path) {
+    if let Err(error) = fs::remove_file(path) {
+        tracing::warn!(%error, path = %path.display(), "cannot remove a file of the buffer");
+    }
+}
+
+impl SkippedFile {
+    fn at(path: PathBuf) -> Self {
+        let bytes = path.symlink_metadata().map_or(0, |metadata| metadata.len());
+        Self { path, bytes }
     }
 
-    fn read_sample(&mut self, catalog: &Catalog, sample: &mut Vec<u8>) -> io::Result<()> {
-        loop {
-            match record::read(&mut self.file, sample)? {
-                Some(Kind::Sample) => break,
-                Some(Kind::Series) => self.ids.extend(SeriesIds::read(sample, catalog)),
-                Some(Kind::Ack | Kind::Unknown(_)) => {}
-                None => return Err(io::ErrorKind::UnexpectedEof.into()),
-            }
-        }
-        self.next += 1;
-        Ok(())
+    /// A number after all of its samples, as far as its name and length tell.
+    fn end_at_most(&self) -> u64 {
+        let samples = self.bytes / record::length(0) as u64;
+        Segment::first_by_name(&self.path).map_or(0, |first| first.saturating_add(samples + 1))
     }
 }

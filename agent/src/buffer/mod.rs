@@ -13,6 +13,7 @@ mod disk;
 #[cfg(test)]
 pub mod fixture;
 mod memory;
+mod reader;
 pub(crate) mod record;
 pub(crate) mod segment;
 pub(crate) mod series;
@@ -21,7 +22,7 @@ mod tests;
 
 use std::time::Duration;
 
-use disk::DiskLog;
+use disk::{DiskLog, Left};
 use memory::MemoryLog;
 
 use crate::catalog::Catalog;
@@ -57,7 +58,7 @@ impl Batch {
     }
 }
 
-/// The disk is away, or did not answer in time: whether it has samples to read is not known.
+/// The disk is away, did not answer in time or refused to read: the samples on it cannot be read at present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Away;
 
@@ -71,17 +72,6 @@ enum Disk {
     Open(DiskWorker<DiskLog>),
 }
 
-/// What earlier runs left.
-#[derive(Debug, Clone, Copy, Default)]
-struct Left {
-    /// The number after the last sample; 0 where there is none.
-    end: u64,
-    /// The highest acknowledged number.
-    acked: u64,
-    /// How many samples come after it.
-    unacked: u64,
-}
-
 #[derive(Debug)]
 pub struct Buffer {
     disk: Disk,
@@ -93,6 +83,8 @@ pub struct Buffer {
     first: u64,
     /// The last number that is known to be on the disk; while the files are not open, the last that may be.
     on_disk: u64,
+    /// The number up to which samples on the disk could not be read the last time, but may be later; 0 where all could be.
+    unreadable: u64,
     /// The sample that was written to the disk last, and its number. A connected agent sends it at once, and asks the disk's
     /// thread only for older ones.
     latest: (u64, Vec<u8>),
@@ -133,6 +125,7 @@ impl Buffer {
             epoch: 0,
             first: unix_millis,
             on_disk: 0,
+            unreadable: 0,
             latest: (0, Vec::new()),
             memory: MemoryLog::new(limits.memory_bytes),
             next: unix_millis,
@@ -145,13 +138,7 @@ impl Buffer {
             dropped_lately: 0,
             is_disk_failing: false,
         };
-        let opening = state.map(|state| {
-            DiskWorker::open(CONSEQUENCE, move || {
-                let (log, acked) = DiskLog::open(state, limits, catalog)?;
-                let left = Left { end: log.end(), acked, unacked: log.count_after(acked) };
-                Ok((log, left))
-            })
-        });
+        let opening = state.map(|state| DiskWorker::open(CONSEQUENCE, move || DiskLog::open(state, limits, catalog)));
         match opening.transpose() {
             Ok(None) => buffer.take_up(Left::default()),
             Ok(Some(opening)) => {
@@ -212,8 +199,9 @@ impl Buffer {
             } else {
                 let worker = self.worker().ok_or(Away)?;
                 let (found, lost) = worker.call(move |log| log.read_past_damage(from, until)).ok_or(Away)?;
-                batch = found;
                 self.dropped += lost;
+                self.unreadable = if found.is_ok() { 0 } else { until.min(self.on_disk) };
+                batch = found.map_err(|_| Away)?;
             }
         }
         self.memory.read(from.max(batch.last), until, &mut batch);
@@ -243,11 +231,11 @@ impl Buffer {
         }
     }
 
-    /// The number up to which samples cannot be read at present, because their disk is away; 0 where all can be.
+    /// The number up to which samples cannot be read at present, because their disk is away or fails; 0 where all can be.
     pub fn unreadable_until(&mut self) -> u64 {
         let may_be_away = !matches!(self.disk, Disk::Missing) && self.on_disk > self.acked;
         let is_away = may_be_away && !self.welcome_back();
-        if is_away { self.on_disk } else { 0 }
+        if is_away { self.on_disk } else { self.unreadable }
     }
 
     /// The number of the newest sample.
@@ -308,20 +296,21 @@ impl Buffer {
     /// Continues the numbers of earlier runs with this run's samples.
     fn take_up(&mut self, left: Left) {
         let kept = left.end.max(left.acked + 1);
-        if let Some(ahead) = kept.checked_sub(self.first).filter(|ahead| *ahead > 0) {
+        let unused_from = kept.max(left.unused_from);
+        if let Some(ahead) = unused_from.checked_sub(self.first).filter(|ahead| *ahead > 0) {
             // The clock is behind those numbers.
             self.memory.renumber(ahead);
             self.next += ahead;
             self.newest += ahead;
             self.epoch += 1;
         }
-        let has_taken = self.next > self.first.max(kept);
+        let has_taken = self.next > self.first.max(unused_from);
         self.newest = if has_taken { self.newest } else { kept - 1 };
         self.message = self.message.max(self.next);
         self.on_disk = left.end.saturating_sub(1);
         self.acked = self.acked.max(left.acked);
         // An earlier run may have had a shorter interval.
-        self.disk_samples = self.disk_samples.max(left.unacked);
+        self.disk_samples = self.disk_samples.max(left.large_backlog);
     }
 
     fn worker(&mut self) -> Option<&mut DiskWorker<DiskLog>> {

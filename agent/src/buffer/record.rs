@@ -94,6 +94,11 @@ fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "damaged record")
 }
 
+/// Whether an error says that what was read is damaged. Any other says that it could not be read, which may pass.
+pub fn is_damage(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,6 +12,8 @@ const EXTENSION: &str = "samples";
 const MAGIC: &[u8; 8] = b"SBSAMP02";
 /// Version 1, whose samples have no open series. Files of any other version are ignored.
 const MAGIC_V1: &[u8; 8] = b"SBSAMP01";
+/// What the magic of every version begins with; two digits follow.
+const FORMAT: &[u8] = b"SBSAMP";
 /// Magic, first number, acknowledged number, checksum.
 const HEAD_BYTES: usize = 28;
 
@@ -51,7 +53,7 @@ impl Segment {
     }
 
     /// Reads a file of an earlier run up to its end, or to where a kill truncated it. Also returns the highest acknowledged
-    /// number in it.
+    /// number in it. After an error that [is damage](record::is_damage) there is nothing to keep; after any other it must stay.
     pub fn scan(path: PathBuf) -> io::Result<(Self, u64)> {
         let mut reader = BufReader::new(File::open(&path)?);
         let (first, mut acked) = read_head(&mut reader)?;
@@ -63,14 +65,20 @@ impl Segment {
                 Ok(Some(Kind::Ack)) => acked = acked.max(ack_number(&payload)),
                 Ok(Some(Kind::Series | Kind::Unknown(_))) => {}
                 Ok(None) => break,
-                Err(error) => {
+                Err(error) if record::is_damage(&error) => {
                     tracing::warn!(%error, path = %segment.path.display(), "the buffer's file ends early");
                     break;
                 }
+                Err(error) => return Err(error),
             }
             segment.bytes += record::length(payload.len()) as u64;
         }
         Ok((segment, acked))
+    }
+
+    /// The first number of the file at this path, as [`Segment::create`] names it.
+    pub fn first_by_name(path: &Path) -> Option<u64> {
+        path.file_stem()?.to_str()?.parse().ok()
     }
 
     /// Opens the file at its first record.
@@ -105,8 +113,13 @@ fn head(magic: &[u8; 8], first: u64, acked: u64) -> Vec<u8> {
 
 /// Returns first number and acknowledged number.
 pub(crate) fn read_head(reader: &mut impl Read) -> io::Result<(u64, u64)> {
-    let mut bytes = [0; HEAD_BYTES];
-    reader.read_exact(&mut bytes)?;
+    let mut bytes = [0_u8; HEAD_BYTES];
+    let (magic, numbers) = bytes.split_at_mut(MAGIC.len());
+    reader.read_exact(magic)?;
+    if is_of_another_version(magic) {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "a file of another version's buffer"));
+    }
+    reader.read_exact(numbers)?;
     let number = |from: usize| {
         let slice = bytes.get(from..from + 8).and_then(|slice| slice.try_into().ok());
         slice.map(u64::from_le_bytes).unwrap_or_default()
@@ -115,8 +128,15 @@ pub(crate) fn read_head(reader: &mut impl Read) -> io::Result<(u64, u64)> {
     if [MAGIC, MAGIC_V1].iter().any(|magic| head(magic, first, acked) == bytes) {
         Ok((first, acked))
     } else {
-        Err(io::Error::new(io::ErrorKind::InvalidData, "not a file of this version's buffer"))
+        Err(io::Error::new(io::ErrorKind::InvalidData, "not a file of the buffer"))
     }
+}
+
+/// Whether a magic is that of a version which this agent cannot read, for example after a return to an older build.
+fn is_of_another_version(magic: &[u8]) -> bool {
+    let is_known = [MAGIC, MAGIC_V1].iter().any(|known| magic == known.as_slice());
+    let version = magic.strip_prefix(FORMAT);
+    !is_known && version.is_some_and(|version| version.iter().all(u8::is_ascii_digit))
 }
 
 fn ack_number(payload: &[u8]) -> u64 {

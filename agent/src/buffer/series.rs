@@ -49,11 +49,12 @@ impl SeriesIds {
     }
 
     /// Replaces the ids of an encoded sample by this run's. It removes values without a description, which the service would
-    /// refuse.
+    /// refuse. An error says that the sample is damaged.
     pub fn renumber(&self, sample: &mut Vec<u8>) -> io::Result<()> {
         let ids = wire::series_of(1, sample);
         if ids.iter().any(|id| self.0.get(id) != Some(id)) {
-            *sample = wire::renumber_series(sample, |id| self.0.get(&id).copied())?;
+            let renumbered = wire::renumber_series(sample, |id| self.0.get(&id).copied());
+            *sample = renumbered.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@ mod calls;
 mod hang;
 mod room;
 mod series;
+mod unreadable;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ fn small() -> BufferLimits {
         disk_bytes: 800,
         disk_samples: 0,
         disk_bytes_at_most: 100_000,
+        read_again_for: Duration::from_millis(100),
         memory_bytes: 100,
     }
 }

@@ -104,7 +104,8 @@ impl Journal {
         }
     }
 
-    /// What earlier runs left, in the order of the ids, at most `most`. Unreadable files are removed.
+    /// What earlier runs left, in the order of the ids, at most `most`. Damaged files are removed. One that cannot be read at
+    /// present stays for the next start.
     pub fn load(&self, most: usize) -> io::Result<Vec<(Uuid, RecoveredJob)>> {
         let mut ids = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
@@ -120,19 +121,35 @@ impl Journal {
     }
 
     fn read(&self, command_id: Uuid) -> Option<RecoveredJob> {
-        let found = self.read_file(command_id);
-        if found.is_none() {
-            tracing::warn!(job.id = %command_id, "removing an unreadable command from the journal");
-            self.remove(command_id);
+        match self.read_file(command_id) {
+            Ok(bytes) => {
+                let found = self.recover(&bytes);
+                if found.is_none() {
+                    tracing::warn!(job.id = %command_id, "removing a damaged command from the journal");
+                    self.remove(command_id);
+                }
+                found
+            }
+            Err(error) => {
+                tracing::warn!(
+                    %error, job.id = %command_id,
+                    "cannot read a command in the journal: the next start tries again"
+                );
+                None
+            }
         }
-        found
     }
 
-    fn read_file(&self, command_id: Uuid) -> Option<RecoveredJob> {
+    fn read_file(&self, command_id: Uuid) -> io::Result<Vec<u8>> {
         close_to_others(&self.path(command_id));
         let mut bytes = Vec::new();
-        File::open(self.path(command_id)).ok()?.take(MAX_FILE_BYTES).read_to_end(&mut bytes).ok()?;
-        let (mut rest, mut runs_here, mut shell) = (&bytes[..], None, None);
+        File::open(self.path(command_id))?.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// What the records of a file say; none where not even the first is whole.
+    fn recover(&self, bytes: &[u8]) -> Option<RecoveredJob> {
+        let (mut rest, mut runs_here, mut shell) = (bytes, None, None);
         while let Some((record, behind)) = split(rest) {
             rest = behind;
             match record {
@@ -289,6 +306,25 @@ mod tests {
 
         assert_eq!(ids, [Uuid::from_u128(1), Uuid::from_u128(2)]);
         assert!(!journal.path(Uuid::from_u128(0)).exists());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_stays_for_a_later_start() {
+        let (dir, journal) = journal();
+        journal.begin(ID).unwrap();
+        journal.ended(ID, Ended { result: result(), pieces: Vec::new() }).unwrap();
+        let (path, contents) = (journal.path(ID), dir.path().join("contents"));
+        fs::rename(&path, &contents).unwrap();
+        // Not even root can open a link to itself.
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+
+        let found = journal.load(64).unwrap();
+        let stays = path.symlink_metadata().is_ok();
+        fs::rename(&contents, &path).unwrap();
+
+        assert!(found.is_empty(), "{found:?}");
+        assert!(stays, "it was removed");
+        assert_eq!(only(&journal), (Some((result(), vec![])), None));
     }
 
     #[test]

@@ -37,6 +37,18 @@ fn a_backlog_of_a_shorter_interval_is_kept_after_a_restart_too() {
 }
 
 #[test]
+fn restarts_while_the_service_is_away_need_no_more_room() {
+    let dir = state_dir();
+    append(&mut open(dir.path(), small()), 0..100);
+
+    for restart in 1..=10 {
+        append(&mut reopen(dir.path(), START + restart * 5000), 0..100);
+
+        assert!(bytes(dir.path()) <= 800 + 200, "{} bytes after {restart} restarts", bytes(dir.path()));
+    }
+}
+
+#[test]
 fn the_default_bounds_hold_a_day_of_ordinary_samples() {
     let limits = BufferLimits::default();
 
