@@ -240,11 +240,13 @@ impl Approvals {
     }
 
     async fn look(&self) -> Result<(), StoreError> {
-        if self.cluster.is_draining() {
+        // A clock that is in doubt may show a time that has not come, and agents would refuse what starts too early.
+        if self.cluster.is_draining() || self.clock.doubt().is_some() {
             return Ok(());
         }
         let now = self.clock.now();
-        for approval in self.store.overdue_approvals(now).await? {
+        // A wrong clock may not be in doubt yet, and what has expired never waits again.
+        for approval in self.store.overdue_approvals(self.clock.certain()).await? {
             let entry = entry(action::APPROVAL_EXPIRE, &approval, Actor::service(""));
             let entry = entry.detail(json!({ "command": approval.command }));
             self.store.end_approval(approval.id, ApprovalStatus::Expired.name(), now, entry).await?;

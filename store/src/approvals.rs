@@ -251,11 +251,11 @@ impl Store {
         Ok(complete.into_tuple().all(&self.read).await?)
     }
 
-    /// Some of the commands that wait and cannot run any more: their time is over, or all their servers were deleted.
-    pub async fn overdue_approvals(&self, now: Timestamp) -> Result<Vec<Approval>, StoreError> {
+    /// Some of the commands that wait and cannot run any more: their time was over at `time`, or all their servers were deleted.
+    pub async fn overdue_approvals(&self, time: Timestamp) -> Result<Vec<Approval>, StoreError> {
         let servers = approval_server::Entity::find().select_only().column(approval_server::Column::ApprovalId);
         let cannot_run = Condition::any()
-            .add(approval::Column::ExpiresAt.lte(Millis::from(now)))
+            .add(approval::Column::ExpiresAt.lte(Millis::from(time)))
             .add(approval::Column::Id.not_in_subquery(servers.into_query()));
         let overdue = short(approval::Entity::find())
             .filter(approval::Column::Status.eq(WAITING))

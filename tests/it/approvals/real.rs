@@ -1,4 +1,4 @@
-//! Approvals with the real agent.
+//! Approvals with the real agent, and with the real service at a false time.
 
 use entity::approval;
 use sea_orm::{ColumnTrait, Database, EntityTrait, PaginatorTrait, QueryFilter};
@@ -6,11 +6,14 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{LONG, path};
+use crate::support::clock::TestClock;
+use crate::support::command_line::signalbox;
 use crate::support::machine::Machine;
-use crate::support::signers::Signers;
+use crate::support::process::ServiceProcess;
+use crate::support::signers::{Signers, signing_agent};
 use crate::support::site::Site;
 use crate::support::storage::direct;
-use crate::support::{eventually, text_of};
+use crate::support::{PASSWORD, eventually, text_of};
 
 /// A service, and the real agent on its server, which asks for two signatures.
 struct Real {
@@ -177,4 +180,41 @@ async fn a_command_that_waits_again_has_its_input_and_can_be_withdrawn() {
     assert_eq!((&done["status"], &done["preview"]), (&json!("succeeded"), &json!("b")), "{done}");
     assert_eq!(real.site.read(&path(&waiting)).await["stdin"], Value::Null);
     assert_eq!(real.stored_inputs().await, 0, "it may be a secret");
+}
+
+#[actix_web::test]
+async fn a_false_time_at_a_start_ends_nothing_that_waits() {
+    let (site, signers) = (Site::start().await, Signers::new());
+    let agent = signing_agent(site.service.address, &site.key, "web-1", 2).await;
+    site.until_status("online").await;
+    let ask = async |command: &str, holds_ms: i64| {
+        let payload = signers.payload(command, holds_ms, &json!({}));
+        let signed = signers.signed(&["ada"], &payload);
+        let body = json!({ "server_ids": [site.server_id], "command": command, "signed": signed });
+        site.post("/commands/approvals").json(body).expect(201).await
+    };
+    let (waiting, lost) = (ask("uptime", LONG).await, ask("lost", 2 * LONG).await);
+    drop(agent);
+    let storage = site.stop().await;
+    let of_lost = "approval_id IN (SELECT id FROM approvals WHERE command = 'lost')";
+    storage.execute(&[&format!("DELETE FROM approval_servers WHERE {of_lost}")]).await;
+
+    let clock = TestClock::new();
+    clock.set_ms(48 * LONG);
+    let mut command = signalbox(&["serve", "--listen", "127.0.0.1:0", "--data-dir"]);
+    command.arg(storage.path());
+    storage.named_to(&mut command);
+    clock.rule(&mut command);
+    let service = ServiceProcess::launched(command).await;
+    let form = [("username", "owner"), ("password", PASSWORD)];
+    let tokens = service.client.post("/auth/login").form(&form).expect(200).await;
+    let token = text_of(&tokens["access_token"]);
+    let status = async |approval: &Value| {
+        let told = service.client.get(path(approval)).bearer(&token).expect(200).await;
+        text_of(&told["status"])
+    };
+
+    // What lost its servers ends whatever the time is, and shows that the service has looked: at what ends sooner before.
+    eventually("it has looked", async || (status(&lost).await == "expired").then_some(())).await;
+    assert_eq!(status(&waiting).await, "awaiting_approval");
 }
