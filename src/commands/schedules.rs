@@ -87,6 +87,8 @@ impl Schedules {
         if self.cluster.is_draining() || self.clock.doubt().is_some() {
             return Ok(());
         }
+        // Before what is due: the success of a run must not end the alert of the next one.
+        let noted = self.note_ended(alarms).await;
         let now = self.clock.now();
         let mut due = self.store.due_schedules(now, now.plus_millis(-LATE_MS)).await?;
         // What was missed can wait, and what is due now would be late.
@@ -96,11 +98,8 @@ impl Schedules {
                 tracing::warn!(schedule.id = %schedule.id, %error, "a schedule could not run, will try again");
             }
         }
-        for run in self.store.ended_runs().await? {
-            self.note(&run, now, alarms).await?;
-        }
         alarms.publish(&self.store.settle_schedule_alerts(now).await?).await;
-        Ok(())
+        noted
     }
 
     /// Starts a schedule that is due, or counts it as missed.
@@ -240,6 +239,18 @@ impl Schedules {
             }
         }
         Ok(servers)
+    }
+
+    /// Notes how runs ended. One that cannot be noted holds up no other.
+    async fn note_ended(&self, alarms: &impl Alarms) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        for run in self.store.ended_runs().await? {
+            if let Err(error) = self.note(&run, now, alarms).await {
+                let id = run.schedule.id;
+                tracing::warn!(schedule.id = %id, %error, "the end of a run could not be noted, will try again");
+            }
+        }
+        Ok(())
     }
 
     /// Notes how a run ended, with an event and an alert of each server on which it failed.

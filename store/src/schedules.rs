@@ -4,7 +4,7 @@
 //! batch. Both have a condition, so that of several instances one starts it, and none starts it again.
 
 use entity::{Millis, command, command_batch, schedule, schedule_run};
-use sea_orm::sea_query::{Expr, ExprTrait, OnConflict};
+use sea_orm::sea_query::{Expr, ExprTrait, OnConflict, SelectStatement};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, FromQueryResult, IntoActiveModel,
     PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
@@ -33,6 +33,8 @@ const AT_ONCE: u64 = 100;
 pub struct Occurrence {
     /// The schedule.
     pub schedule_id: Uuid,
+    /// When its row was last edited. Each edit has another time.
+    pub updated_at: Timestamp,
     /// What its row says is due next.
     pub expected: Timestamp,
     /// The time that is due now.
@@ -167,11 +169,12 @@ impl Store {
         Ok(due.all(&self.read).await?)
     }
 
-    /// Whether a run of the schedule has not ended.
+    /// Whether a run of the schedule has not ended, noted or not.
     pub async fn is_schedule_running(&self, schedule_id: Uuid) -> Result<bool, StoreError> {
         let open = schedule_run::Entity::find()
             .filter(schedule_run::Column::ScheduleId.eq(schedule_id))
-            .filter(schedule_run::Column::Outcome.is_null());
+            .filter(schedule_run::Column::Outcome.is_null())
+            .filter(schedule_run::Column::BatchId.in_subquery(going()));
         Ok(open.count(&self.read).await? > 0)
     }
 
@@ -205,13 +208,9 @@ impl Store {
 
     /// Some of the runs whose batches have ended, and whose outcome is not noted yet.
     pub async fn ended_runs(&self) -> Result<Vec<EndedRun>, StoreError> {
-        let going = command_batch::Entity::find()
-            .select_only()
-            .column(command_batch::Column::Id)
-            .filter(command_batch::Column::FinishedAt.is_null());
         let open = schedule_run::Entity::find()
             .filter(schedule_run::Column::Outcome.is_null())
-            .filter(schedule_run::Column::BatchId.not_in_subquery(going.into_query()))
+            .filter(schedule_run::Column::BatchId.not_in_subquery(going()))
             .order_by_asc(schedule_run::Column::DueAt)
             .limit(AT_ONCE);
         let mut ended = Vec::new();
@@ -281,7 +280,7 @@ pub(super) async fn begin_run(
 
 /// Moves a schedule on to the next time at which it is due, if it is as it was read.
 async fn advance(connection: &impl ConnectionTrait, occurrence: Occurrence) -> Result<bool, StoreError> {
-    let Occurrence { schedule_id, expected, next_at, missed, missed_at, .. } = occurrence;
+    let Occurrence { schedule_id, updated_at, expected, next_at, missed, missed_at, .. } = occurrence;
     let next_at = next_at.map(Millis::from);
     let mut update = schedule::Entity::update_many()
         .col_expr(schedule::Column::NextAt, Expr::value(next_at.map(|at| Timestamp::from(at).as_millis())));
@@ -293,6 +292,7 @@ async fn advance(connection: &impl ConnectionTrait, occurrence: Occurrence) -> R
     let advanced = update
         .filter(schedule::Column::Id.eq(schedule_id))
         .filter(schedule::Column::IsEnabled.eq(true))
+        .filter(schedule::Column::UpdatedAt.eq(Millis::from(updated_at)))
         .filter(schedule::Column::NextAt.eq(Millis::from(expected)))
         .exec(connection)
         .await?;
@@ -335,6 +335,15 @@ async fn note_run(
             .await?;
     }
     Ok(true)
+}
+
+/// The batches that have not ended.
+fn going() -> SelectStatement {
+    command_batch::Entity::find()
+        .select_only()
+        .column(command_batch::Column::Id)
+        .filter(command_batch::Column::FinishedAt.is_null())
+        .into_query()
 }
 
 fn of_owner(owner_id: Uuid, id: Uuid) -> Condition {

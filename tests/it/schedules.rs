@@ -4,13 +4,14 @@ mod alerts;
 mod signed;
 
 use serde_json::{Value, json};
+use signalbox::store::{Occurrence, ScheduleAlerts};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::CommandStatus;
 use uuid::Uuid;
 
 use crate::support::agent::FakeAgent;
 use crate::support::site::Site;
-use crate::support::{Account, Call, eventually, text_of};
+use crate::support::{Account, Call, eventually, text_of, uuid_of};
 
 /// Milliseconds of a minute and of a day.
 const MINUTE: i64 = 60_000;
@@ -240,6 +241,93 @@ async fn a_run_does_not_start_while_the_one_before_runs() {
 }
 
 #[actix_web::test]
+async fn a_run_starts_although_the_end_of_the_one_before_is_not_noted_yet() {
+    let mut scene = Scene::start().await;
+    let made = scene.create(scene.body()).await;
+    scene.due_at(&made, last_minute()).await;
+    let sent = scene.agent.expect_execute().await;
+    scene.agent.finish(sent.command_id).await;
+    scene.until_outcome(&made, "succeeded").await;
+
+    // As if it had ended just before it is due again, a minute later.
+    let ended = "UPDATE schedule_runs SET outcome = NULL, due_at = due_at - 60000";
+    let due = format!("UPDATE schedules SET next_at = {}", last_minute().as_millis());
+    scene.site.service.storage().execute(&[ended, &due]).await;
+
+    let sent = scene.agent.expect_execute().await;
+    scene.agent.finish(sent.command_id).await;
+    eventually("both have succeeded", async || {
+        let runs = scene.read(&made).await["runs"].as_array().unwrap().clone();
+        (runs.len() == 2 && runs.iter().all(|run| run["outcome"] == "succeeded")).then_some(())
+    })
+    .await;
+}
+
+#[actix_web::test]
+async fn a_schedule_one_of_whose_servers_is_gone_can_be_paused_and_named() {
+    let scene = Scene::start().await;
+    let (gone, _) = scene.site.other_server().await;
+    let mut body = scene.body();
+    body["server_ids"] = json!([scene.site.server_id, gone]);
+    let made = scene.create(body).await;
+    scene.call("DELETE", format!("/servers/{gone}")).expect(200).await;
+    let change = |fields: Value| scene.call("PUT", path(&made)).json(fields);
+
+    let named = change(json!({ "name": "Nightly", "severity": "critical" })).expect(200).await;
+    assert_eq!((&named["name"], &named["enabled"]), (&json!("Nightly"), &json!(true)), "{named}");
+    change(json!({ "enabled": false, "command": "other" })).expect_error(404, "not_found").await;
+    let paused = change(json!({ "enabled": false })).expect(200).await;
+    assert_eq!((&paused["enabled"], &paused["next_at"]), (&json!(false), &Value::Null), "{paused}");
+    change(json!({ "enabled": true })).expect_error(404, "not_found").await;
+}
+
+#[actix_web::test]
+async fn a_change_of_other_things_than_when_it_runs_keeps_the_next_time() {
+    let scene = Scene::start().await;
+    let made = scene.create(scene.body()).await;
+    // Not a time of its expression, so that it shows whether the next time was computed again.
+    let next = last_minute().plus_millis(HOUR);
+    scene.due_at(&made, next).await;
+    let change = async |fields: Value| {
+        let changed = scene.call("PUT", path(&made)).json(fields).expect(200).await;
+        changed["next_at"].clone()
+    };
+
+    assert_eq!(change(json!({ "name": "Nightly" })).await, json!(next));
+    assert_eq!(change(json!({ "command": "other", "cron": SELDOM, "timeout_seconds": 5 })).await, json!(next));
+    assert_eq!(change(json!({ "enabled": false })).await, Value::Null);
+    assert_eq!(change(json!({ "enabled": true })).await, made["next_at"]);
+}
+
+#[actix_web::test]
+async fn what_was_read_before_a_change_does_not_run_after_it() {
+    let scene = Scene::start().await;
+    let made = scene.create(scene.body()).await;
+    let store = &scene.site.service.state.store;
+    let read = store.find_schedule(scene.site.owner.id, uuid_of(&made["id"])).await.unwrap().unwrap();
+    let (schedule_id, updated_at, now) = (read.id, Timestamp::from(read.updated_at), Timestamp::now());
+    let due_at = Timestamp::from(read.next_at.unwrap());
+    let run = Occurrence {
+        schedule_id,
+        updated_at,
+        expected: due_at,
+        due_at,
+        next_at: None,
+        missed: 0,
+        missed_at: None,
+        now,
+    };
+    let (failed, recovered, unchanged) = Default::default();
+    let alerts = ScheduleAlerts { schedule_id, at: now, failed, recovered, unchanged };
+
+    scene.call("PUT", path(&made)).json(json!({ "command": "other" })).expect(200).await;
+    store.pass_schedule(run, Some("no_server"), Vec::new(), alerts).await.unwrap();
+
+    let told = scene.read(&made).await;
+    assert_eq!((&told["runs"], &told["next_at"]), (&json!([]), &made["next_at"]), "{told}");
+}
+
+#[actix_web::test]
 async fn the_servers_of_a_tag_are_those_of_the_moment_and_the_owners_rights_are_asked_each_time() {
     let mut scene = Scene::start().await;
     let guest = scene.site.service.register("guest").await;
@@ -272,6 +360,9 @@ async fn the_servers_of_a_tag_are_those_of_the_moment_and_the_owners_rights_are_
     let commands = scene.site.read(&format!("/commands/{}", scene.site.server_id)).await;
     assert_eq!(commands[0]["error"]["code"], "forbidden", "{commands}");
     scene.agent.expect_silence(1).await;
+    // Nobody could make them now, and they can be paused.
+    scene_pause(&scene.site, &of_tag).await;
+    by(&scene.site, &guest, "PUT", path(&of_guest)).json(json!({ "enabled": false })).expect(200).await;
 }
 
 #[actix_web::test]

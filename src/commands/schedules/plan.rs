@@ -3,7 +3,6 @@
 use chrono_tz::Tz;
 use signalbox_protocol::Timestamp;
 use signalbox_signing::Recurrence;
-use uuid::Uuid;
 
 use crate::store::{Occurrence, Schedule};
 
@@ -36,7 +35,7 @@ pub(super) fn plan(schedule: &Schedule, now: Timestamp) -> Option<Plan> {
     // It was checked when it was stored. With a zone that a later version does not know any more, it is missed, and never due again.
     let zone = schedule.time_zone.parse::<Tz>().ok();
     let Some(recurrence) = zone.and_then(|zone| Recurrence::parse(&schedule.cron, zone).ok()) else {
-        let never = Occurrence { missed: 1, missed_at: Some(expected), ..occurrence(schedule.id, expected, now) };
+        let never = Occurrence { missed: 1, missed_at: Some(expected), ..occurrence(schedule, expected, now) };
         return Some(Plan { occurrence: never, is_on_time: false });
     };
     let latest = until.map_or(now, |until| now.min(until.plus_millis(-1)));
@@ -53,16 +52,19 @@ pub(super) fn plan(schedule: &Schedule, now: Timestamp) -> Option<Plan> {
         time = recurrence.next_after(passed);
     }
     let next_at = next_after(&recurrence, due_at, until);
-    let occurrence = Occurrence { due_at, next_at, missed, missed_at, ..occurrence(schedule.id, expected, now) };
+    let occurrence = Occurrence { due_at, next_at, missed, missed_at, ..occurrence(schedule, expected, now) };
     Some(Plan { occurrence, is_on_time })
 }
 
-fn occurrence(schedule_id: Uuid, expected: Timestamp, now: Timestamp) -> Occurrence {
-    Occurrence { schedule_id, expected, due_at: expected, next_at: None, missed: 0, missed_at: None, now }
+fn occurrence(schedule: &Schedule, expected: Timestamp, now: Timestamp) -> Occurrence {
+    let (schedule_id, updated_at) = (schedule.id, schedule.updated_at.into());
+    Occurrence { schedule_id, updated_at, expected, due_at: expected, next_at: None, missed: 0, missed_at: None, now }
 }
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
 
     fn at(text: &str) -> Timestamp {

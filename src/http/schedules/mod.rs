@@ -155,7 +155,7 @@ pub async fn create(
         timeout_seconds: i32::try_from(seconds(input.timeout_seconds)).unwrap_or(i32::MAX),
         concurrency: i32::from(concurrency(input.concurrency)),
         stop_on_failure: input.stop_on_failure.unwrap_or_default(),
-        signed: None,
+        signed: input.signed.and_then(stored),
         cron: input.cron.0,
         time_zone: input.time_zone.0,
         is_enabled: input.enabled.unwrap_or(true),
@@ -167,7 +167,7 @@ pub async fn create(
         created_at: now.into(),
         updated_at: now.into(),
     };
-    complete(&ask.state, &caller, &mut row, input.signed.map(Signed::from), now).await?;
+    complete(&ask.state, &caller, &mut row, None, now).await?;
     run_detached(async move {
         let entry = entry(action::SCHEDULE_CREATE, &row, actor);
         ask.state.store.create_schedule(&row, entry).await?;
@@ -199,8 +199,10 @@ pub async fn update(
         let state = &ask.state;
         let before = find(state, &caller, path.id.0).await?;
         let now = state.clock.now();
-        let (mut after, signed) = changed(&before, input, &actor, now);
-        complete(state, &caller, &mut after, signed, now).await?;
+        let mut after = changed(&before, input, &actor, now);
+        if !runs_nothing_new(&before, &after) {
+            complete(state, &caller, &mut after, Some(&before), now).await?;
+        }
         let entry = entry(action::SCHEDULE_UPDATE, &after, actor);
         if !state.store.update_schedule(&before, &after, entry).await? {
             return Err(refused("The schedule has changed or run in the meantime: try again"));
@@ -229,17 +231,11 @@ pub async fn delete(ask: Checked<CallerAt<IdPath>>) -> Result<Done, ApiError> {
     .await
 }
 
-/// The schedule after a change, and what is signed for it.
-fn changed(before: &Schedule, input: SchedulePatchIn, actor: &Actor, now: Timestamp) -> (Schedule, Option<Signed>) {
-    let kept = before.signed.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let signed = match input.signed {
-        Clearable::Kept => kept,
-        Clearable::Cleared => None,
-        Clearable::Set(signed) => Some(Signed::from(signed)),
-    };
+/// The schedule after a change, due when it was before.
+fn changed(before: &Schedule, input: SchedulePatchIn, actor: &Actor, now: Timestamp) -> Schedule {
     let number = |given: Option<u64>, before: i32| given.map_or(before, |it| it.try_into().unwrap_or(i32::MAX));
     let servers = input.server_ids.change(|References(ids)| ids);
-    let after = Schedule {
+    Schedule {
         username: actor.username.to_string(),
         name: input.name.map_or_else(|| before.name.clone(), |Name(name)| name),
         command: input.command.map_or_else(|| before.command.clone(), |ShellCommand(command)| command),
@@ -248,15 +244,38 @@ fn changed(before: &Schedule, input: SchedulePatchIn, actor: &Actor, now: Timest
         timeout_seconds: number(input.timeout_seconds.map(|Number(it)| it), before.timeout_seconds),
         concurrency: number(input.concurrency.map(|Number(it)| it), before.concurrency),
         stop_on_failure: input.stop_on_failure.unwrap_or(before.stop_on_failure),
+        signed: input.signed.change(stored).unwrap_or_else(|| before.signed.clone()),
         cron: input.cron.map_or_else(|| before.cron.clone(), |CronText(cron)| cron),
         time_zone: input.time_zone.map_or_else(|| before.time_zone.clone(), |ZoneText(zone)| zone),
         is_enabled: input.enabled.unwrap_or(before.is_enabled),
         severity: input.severity.map_or_else(|| before.severity.clone(), |SeverityIn(it)| it.word().to_owned()),
         until_at: input.until.change(|At(at)| Some(at.into())).unwrap_or(before.until_at),
+        // Each change has another time, so that a run of what was read before it does not start.
         updated_at: now.max(Timestamp::from(before.updated_at).plus_millis(1)).into(),
         ..before.clone()
+    }
+}
+
+/// Whether a change makes nothing run that did not run before: it is a pause, or of the name or the severity alone. It needs no
+/// check: servers that are gone and rights that have ended must keep nobody from pausing what runs on the others.
+fn runs_nothing_new(before: &Schedule, after: &Schedule) -> bool {
+    let alike = Schedule {
+        username: before.username.clone(),
+        name: before.name.clone(),
+        is_enabled: before.is_enabled,
+        severity: before.severity.clone(),
+        updated_at: before.updated_at,
+        ..after.clone()
     };
-    (after, signed)
+    alike == *before && (before.is_enabled || !after.is_enabled)
+}
+
+/// Whether a change is of other things than when the schedule is due.
+fn is_due_as_before(before: &Schedule, after: &Schedule) -> bool {
+    before.cron == after.cron
+        && before.time_zone == after.time_zone
+        && before.until_at == after.until_at
+        && before.is_enabled == after.is_enabled
 }
 
 /// Checks a schedule with what is signed for it, and fills in when it is due.
@@ -264,19 +283,23 @@ async fn complete(
     state: &State,
     caller: &Caller,
     row: &mut Schedule,
-    signed: Option<Signed>,
+    before: Option<&Schedule>,
     now: Timestamp,
 ) -> Result<(), ApiError> {
     let recurrence = Recurrence::parse(&row.cron, zone_of(&row.time_zone)?).map_err(unreadable)?;
     let selection = Selection { named: named(row), tag: row.tag.clone(), is_all: false };
     let servers = runnable(state, caller, selection).await?;
+    let signed: Option<Signed> = row.signed.as_deref().and_then(|text| serde_json::from_str(text).ok());
     if let Some(signed) = &signed {
         let end = expect_signed(state, row, signed, &servers, now).await?;
         let until = row.until_at.map_or(end, |until| end.min(until.into()));
         row.until_at = Some(until.into());
+    } else {
+        row.signed = None;
     }
-    row.signed = signed.and_then(|signed| serde_json::to_string(&signed).ok());
-    row.next_at = next_after(&recurrence, now, row.until_at.map(Timestamp::from)).map(Into::into);
+    // What is due already, and has not begun to run, stays due.
+    let kept = before.filter(|before| is_due_as_before(before, row)).and_then(|before| before.next_at);
+    row.next_at = kept.or_else(|| next_after(&recurrence, now, row.until_at.map(Timestamp::from)).map(Into::into));
     if row.next_at.is_none() && row.is_enabled {
         return Err(refused("The schedule would never run: set a later end"));
     }
@@ -320,6 +343,11 @@ fn not_found() -> ApiError {
 
 fn texts(ids: Vec<Uuid>) -> String {
     json!(ids).to_string()
+}
+
+/// What is signed, as a row keeps it.
+fn stored(signed: SignedOrder) -> Option<String> {
+    serde_json::to_string(&Signed::from(signed)).ok()
 }
 
 fn zone_of(name: &str) -> Result<Tz, ApiError> {
