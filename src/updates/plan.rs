@@ -1,5 +1,8 @@
 //! What comes next in a rollout. Pure.
 
+use std::time::Duration;
+
+use serde::Deserialize;
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::{AgentInfo, FailedUpdate};
 use uuid::Uuid;
@@ -13,6 +16,12 @@ const MAX_OFFERS: i32 = 36;
 
 /// The capability of agents that take updates.
 const UPDATES: &str = "updates";
+
+/// What the service stores beside what an agent says of itself.
+#[derive(Default, Deserialize)]
+struct Sampling {
+    sample_interval_seconds: Option<f64>,
+}
 
 /// What became of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,10 +63,10 @@ pub fn reached(row: &UpdateRollout, now: Timestamp) -> i32 {
 /// Judges a server of a wave that has begun. `is_steady` says that agents could connect for as long as they may take.
 pub fn judge(member: &OpenMember, version: &str, now: Timestamp, pace: &Pace, is_steady: bool) -> Verdict {
     let is_offered = member.state == rollout::OFFERED;
-    let is_late = now >= after(member.changed_at.into(), pace.again);
+    let is_late = |since: Timestamp| now >= after(since, pace.again);
     let failed = |why: &str| Verdict::Ended(Ending::Failed(why.to_owned()));
     let Some(session_id) = member.session_id else {
-        let is_lost = is_late && is_steady;
+        let is_lost = is_late(there_until(member)) && is_steady;
         return if is_lost { failed("it has been offline since it was offered the build") } else { Verdict::Trying };
     };
     let agent: AgentInfo = member.agent.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
@@ -76,13 +85,23 @@ pub fn judge(member: &OpenMember, version: &str, now: Timestamp, pace: &Pace, is
     if !takes_updates(&agent) {
         return Verdict::Ended(Ending::Refused("updates_off"));
     }
-    match (is_offered, is_late) {
+    match (is_offered, is_late(member.changed_at.into())) {
         (true, false) => Verdict::Trying,
         (true, true) if member.offers >= MAX_OFFERS => {
             failed(&format!("it was offered the build {MAX_OFFERS} times and did not connect with it"))
         }
         (true, true) | (false, _) => Verdict::Offer,
     }
+}
+
+/// When a server that is offline left, at the latest: its agent may have waited for hours after it took the offer.
+fn there_until(member: &OpenMember) -> Timestamp {
+    let offered_at = Timestamp::from(member.changed_at);
+    let sampling: Sampling = member.agent.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
+    // It was last seen when its last samples came, and the next ones were not due before this time had passed.
+    let pause = sampling.sample_interval_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let pause = pause.unwrap_or_default();
+    member.last_seen_at.map_or(offered_at, |at| offered_at.max(after(at.into(), pause)))
 }
 
 /// When a session began: its id says so.
@@ -125,8 +144,6 @@ pub fn next(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use serde_json::json;
 
     use super::*;
@@ -160,6 +177,7 @@ mod tests {
             offers: i32::from(state == rollout::OFFERED),
             changed_at: at(0).into(),
             session_id: Some(session(0)),
+            last_seen_at: Some(at(0).into()),
             agent: Some(agent.to_string()),
         }
     }
@@ -213,6 +231,38 @@ mod tests {
         assert_eq!(judged(&gone, 599), Verdict::Trying);
         assert_eq!(judge(&gone, VERSION, at(600), &pace(), false), Verdict::Trying);
         assert!(is_failed(&judged(&gone, 600)));
+    }
+
+    #[test]
+    fn the_time_of_a_server_that_left_counts_from_when_it_left() {
+        let gone = OpenMember {
+            session_id: None,
+            last_seen_at: Some(at(590).into()),
+            ..member(rollout::OFFERED, "1.2.3", None)
+        };
+        assert_eq!(judged(&gone, 600), Verdict::Trying);
+        assert_eq!(judged(&gone, 1_189), Verdict::Trying);
+        assert!(is_failed(&judged(&gone, 1_190)));
+
+        // It sends samples every 100 s.
+        let agent = json!({ "version": "1.2.3", "sample_interval_seconds": 100.0 }).to_string();
+        let slow = OpenMember { agent: Some(agent), ..gone.clone() };
+        assert_eq!(judged(&slow, 1_289), Verdict::Trying);
+        assert!(is_failed(&judged(&slow, 1_290)));
+
+        // It was last seen before the offer, or nobody knows when.
+        for last_seen_at in [Some(at(-590).into()), None] {
+            let silent = OpenMember { last_seen_at, ..gone.clone() };
+            assert_eq!(judged(&silent, 599), Verdict::Trying);
+            assert!(is_failed(&judged(&silent, 600)));
+        }
+    }
+
+    #[test]
+    fn a_server_that_is_there_gets_its_next_offer_by_the_last_one() {
+        let there = OpenMember { last_seen_at: Some(at(599).into()), ..member(rollout::OFFERED, "1.2.3", None) };
+
+        assert_eq!(judged(&there, 600), Verdict::Offer);
     }
 
     #[test]

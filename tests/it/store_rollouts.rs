@@ -4,7 +4,7 @@ use signalbox::audit::{Actor, Entry, action};
 use signalbox::store::rollouts::{
     KEPT_ROLLOUTS, MemberKey, OpenMember, RolloutEnd, RolloutStep, UpdateRollout, rollout,
 };
-use signalbox::store::{AuditFilter, Commit, Connected, PageRequest, Store};
+use signalbox::store::{AuditFilter, Commit, Connected, Departure, Disconnected, PageRequest, Store};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -144,6 +144,25 @@ async fn an_offer_that_did_not_arrive_does_not_count() {
     assert_eq!((open.state.as_str(), open.offers), (rollout::WAITING, 0));
     // What was read before counts no more.
     assert_eq!(scene.one.claim_offer(key, Uuid::now_v7(), at(3)).await.unwrap(), None);
+}
+
+#[actix_web::test]
+async fn an_open_server_tells_when_its_agent_was_last_there() {
+    let scene = Scene::set().await;
+    let created = scene.create().await;
+    let open = scene.open_member(&created).await;
+    assert_eq!(open.last_seen_at.map(Timestamp::from), Some(at(0)));
+    let (server_id, session_id) = (scene.server_id, open.session_id.unwrap());
+    assert!(scene.one.claim_offer(open.key(created.id), session_id, at(1)).await.unwrap().is_some());
+
+    let disconnected =
+        Disconnected { server_id, session_id, replaced: Vec::new(), last_seen_at: at(9), why: Departure::Left };
+    let commit = Commit { disconnected: vec![disconnected], ..Commit::default() };
+    scene.one.commit(Uuid::nil(), &commit).await.unwrap();
+
+    let gone = scene.open_member(&created).await;
+    assert_eq!((gone.session_id, gone.last_seen_at.map(Timestamp::from)), (None, Some(at(9))));
+    assert_eq!(Timestamp::from(gone.changed_at), at(1));
 }
 
 #[actix_web::test]

@@ -70,6 +70,8 @@ pub struct OpenMember {
     pub changed_at: Millis,
     /// The session that holds the server; none while it is offline.
     pub session_id: Option<Uuid>,
+    /// When its agent connected or last sent samples; written once a minute and when it leaves.
+    pub last_seen_at: Option<Millis>,
     /// What its agent said of itself, as JSON.
     pub agent: Option<String>,
 }
@@ -147,7 +149,7 @@ impl Store {
             .select_only()
             .columns([C::ServerId, C::Wave, C::State, C::FromVersion, C::Offers, C::ChangedAt])
             .column_as(C::SessionId, "offered_session")
-            .columns([server::Column::SessionId, server::Column::Agent])
+            .columns([server::Column::SessionId, server::Column::LastSeenAt, server::Column::Agent])
             .join(JoinType::InnerJoin, update_rollout_server::Relation::Server.def())
             .filter(C::RolloutId.eq(row.id))
             .filter(C::Wave.lte(wave))
