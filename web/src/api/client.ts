@@ -29,7 +29,7 @@ export function useProofs(source: typeof prove): void {
   prove = source;
 }
 
-/** A connection that is gone without a word lets a request wait for minutes: so long may an answer take to begin, and to continue. */
+/** A connection that is gone without a word lets a request wait for minutes: so long may an answer take to begin. */
 const READ_MS = 60_000;
 /** What is done may take longer: a command is answered within 90 seconds, and a container has up to five minutes to stop. */
 const ACT_MS = 120_000;
@@ -86,47 +86,23 @@ async function sendOnce(request: Request): Promise<Response> {
 
 async function reach(request: Request): Promise<Response> {
   const limit = new AbortController();
-  const actMs = request.url.includes('/api/v1/docker/') ? STOP_MS : ACT_MS;
-  const mostMs = request.method === 'GET' ? READ_MS : actMs;
-  try {
-    return going(await within(mostMs, ask(request, limit.signal), limit), mostMs, limit);
-  } catch (error) {
-    if (error instanceof DOMException && error.name === 'AbortError') throw error;
-    throw Failure.unreachable();
-  }
-}
-
-/** What comes in time. What does not is given up, and fails as what a network has lost. */
-async function within<T>(mostMs: number, coming: Promise<T>, limit: AbortController): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {
     const giveUp = () => {
-      reject(new TypeError());
+      reject(Failure.unreachable());
       limit.abort();
     };
-    timer = setTimeout(giveUp, mostMs);
+    const actMs = request.url.includes('/api/v1/docker/') ? STOP_MS : ACT_MS;
+    timer = setTimeout(giveUp, request.method === 'GET' ? READ_MS : actMs);
   });
   try {
-    return await Promise.race([coming, late]);
+    return await Promise.race([ask(request, limit.signal), late]);
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    throw Failure.unreachable();
   } finally {
     clearTimeout(timer);
   }
-}
-
-/** The answer, whose body ends with a fault where nothing more of it comes. It may take any time while it continues. */
-function going(response: Response, mostMs: number, limit: AbortController): Response {
-  if (!response.body) return response;
-  const reader = response.body.getReader();
-  const source: UnderlyingDefaultSource<Uint8Array> = {
-    async pull(controller) {
-      const { done, value } = await within(mostMs, reader.read(), limit);
-      if (done) controller.close();
-      else controller.enqueue(value);
-    },
-    cancel: (reason) => reader.cancel(reason),
-  };
-  // Nothing is late that nobody reads.
-  return new Response(new ReadableStream(source, { highWaterMark: 0 }), response);
 }
 
 async function ask(request: Request, limit: AbortSignal): Promise<Response> {
