@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dashmap::{DashMap, Entry as Slot};
+use futures_util::future::try_join_all;
 use signalbox_protocol::signed::Signed;
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -207,7 +208,8 @@ impl Batches {
         let rows = self.means.store.batch_commands(batch_id).await?;
         tracing::info!(batch.id = %batch_id, "a batch continues");
         run.take_up(rows);
-        if standing.is_cancelled {
+        // Read after its jobs were remembered: a cancellation before that did not find them.
+        if standing.is_cancelled || run.is_called_off() {
             self.cancelled(batch_id);
         }
         tokio::spawn(run.run_to_its_end());
@@ -224,6 +226,9 @@ impl Batches {
 
     /// Records that a batch is cancelled, and in the audit log who ended each of its running commands. [`Self::cancelled`]
     /// ends them, on every instance.
+    ///
+    /// A repetition writes nothing twice, and completes an attempt that got no answer of the database. A batch that has ended stays as
+    /// it is, but those of its commands that still run are ended.
     pub async fn cancel(&self, batch: &CommandBatch, actor: Actor) -> Result<(), RunError> {
         let batch_id = batch.id;
         let entry = entries::batch_cancelled(batch, actor.clone());
@@ -247,14 +252,18 @@ impl Batches {
         Ok(())
     }
 
-    /// Records in the audit log who ended the running commands of a batch.
+    /// Records in the audit log who ended the running commands of a batch, once for each.
     async fn tell_cancelled(&self, batch_id: Uuid, actor: &Actor) -> Result<(), RunError> {
         let rows = self.means.store.batch_commands(batch_id).await?;
         let running = rows.iter().filter(|row| JobStatus::of(&row.status) == JobStatus::Running);
-        let entries: Vec<Entry> = running.map(|row| entries::cancelled(row, actor.clone())).collect();
-        if !entries.is_empty() {
-            self.means.writer.write(CommandWrite::AuditOnly, entries).await?;
-        }
+        let untold = running.filter(|row| !row.is_cancel_requested);
+        let tell = |row: &Command| {
+            let entry = entries::cancelled(row, actor.clone());
+            self.means.writer.write(CommandWrite::CancelledWithBatch { id: row.id }, vec![entry])
+        };
+        // Together, so that they are few transactions.
+        let telling: Vec<_> = untold.map(tell).collect();
+        try_join_all(telling).await?;
         Ok(())
     }
 

@@ -116,8 +116,15 @@ impl BatchRun {
                 }
                 self.running.spawn(turn(job));
             }
+            // Cancelled while it was queued: somebody chose that it does not run.
+            JobStatus::Cancelled if row.started_at.is_none() => {}
             ended => self.has_failed |= has_failed(ended),
         }
+    }
+
+    /// Returns whether somebody cancelled the batch.
+    pub fn is_called_off(&self) -> bool {
+        *self.course.borrow() == Course::CalledOff
     }
 
     pub async fn run_to_its_end(mut self) {
@@ -182,8 +189,7 @@ impl BatchRun {
         if self.queue.is_empty() {
             return None;
         }
-        let is_called_off = *self.course.borrow() == Course::CalledOff;
-        match (is_called_off, self.batch.stop_on_failure && self.has_failed) {
+        match (self.is_called_off(), self.batch.stop_on_failure && self.has_failed) {
             (true, _) => Some(JobStatus::Cancelled),
             (false, true) => Some(JobStatus::Skipped),
             (false, false) => None,
@@ -221,11 +227,26 @@ impl BatchRun {
         for row in some {
             if self.is_allowed(&row).await? { allowed.push(row) } else { refused.push(row) }
         }
-        self.has_failed |= !refused.is_empty();
+        if refused.is_empty() {
+            return Ok(allowed);
+        }
         // Together, so that they are few transactions.
         let refusing: Vec<_> = refused.iter().map(|row| self.refuse(row)).collect();
         try_join_all(refusing).await?;
+        self.has_failed |= self.has_failure_among(&refused).await?;
         Ok(allowed)
+    }
+
+    /// Returns whether any of these is stored as failed, and not deleted with its server or cancelled while queued. A write that was
+    /// repeated does not tell that.
+    async fn has_failure_among(&self, refused: &[Command]) -> Result<bool, RunError> {
+        let ids: Vec<Uuid> = refused.iter().map(|row| row.id).collect();
+        loop {
+            match self.means.store.standings(&ids).await {
+                Ok(stored) => return Ok(stored.values().any(|status| JobStatus::of(status) == JobStatus::Failed)),
+                Err(error) => self.wait_for_the_database(error.into()).await?,
+            }
+        }
     }
 
     async fn is_allowed(&self, row: &Command) -> Result<bool, RunError> {
@@ -298,14 +319,14 @@ impl BatchRun {
         };
         let some: Vec<Command> = some.into_iter().filter(|row| started.contains(&row.id)).collect();
         self.write(CommandWrite::AuditOnly, some.iter().map(entries::started).collect()).await?;
-        let is_called_off = *self.course.borrow() == Course::CalledOff;
         for mut row in some {
             let stdin = row.stdin.take();
             row.status = JobStatus::Running.name().to_owned();
             row.started_at = Some(at.into());
             let job = self.means.running.remember(Job::new(row));
             job.change(|standing| standing.begin(at));
-            if is_called_off {
+            // Read after the job was remembered: a cancellation before that did not find it.
+            if self.is_called_off() {
                 job.request_cancel();
             }
             self.running.spawn(run_one(self.means.dispatch.clone(), job, stdin));

@@ -80,10 +80,15 @@ pub enum CommandWrite {
         /// The command.
         id: Uuid,
     },
-    /// A user cancelled a batch.
+    /// A user cancelled a batch that has not ended.
     BatchCancelled {
         /// The batch.
         batch_id: Uuid,
+    },
+    /// A user cancelled the batch of a command that was running. Without effect where somebody has asked to end it before.
+    CancelledWithBatch {
+        /// The command.
+        id: Uuid,
     },
 }
 
@@ -181,8 +186,19 @@ impl Store {
                     }
                     CommandWrite::BatchCancelled { batch_id } => {
                         let cancelled = command_batch::Entity::update_many()
-                            .col_expr(command_batch::Column::IsCancelled, Expr::value(true));
-                        cancelled.filter(command_batch::Column::Id.eq(*batch_id)).exec(&transaction).await?;
+                            .col_expr(command_batch::Column::IsCancelled, Expr::value(true))
+                            .filter(command_batch::Column::Id.eq(*batch_id))
+                            .filter(command_batch::Column::FinishedAt.is_null())
+                            .filter(command_batch::Column::IsCancelled.eq(false));
+                        *is_made = cancelled.exec(&transaction).await?.rows_affected > 0;
+                    }
+                    CommandWrite::CancelledWithBatch { id } => {
+                        // Whatever its status: it may have ended since it was read as running.
+                        let requested = command::Entity::update_many()
+                            .col_expr(command::Column::IsCancelRequested, Expr::value(true))
+                            .filter(command::Column::Id.eq(*id))
+                            .filter(command::Column::IsCancelRequested.eq(false));
+                        *is_made = requested.exec(&transaction).await?.rows_affected > 0;
                     }
                 }
             }

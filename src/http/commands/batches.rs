@@ -251,8 +251,9 @@ pub async fn cancel_batch(ask: Checked<CallerAt<IdPath>>) -> Result<Json<BatchOu
             let batch = find(&ask).await?;
             told(&ask.state, &ask.subject.caller, batch).await
         };
-        // The batch is cancelled, even if it cannot be read now.
-        Ok(Json(after.await.unwrap_or_else(|_| with(CommandBatch { is_cancelled: true, ..batch }, before))))
+        // A batch that had not ended is cancelled, even if it cannot be read now.
+        let is_cancelled = batch.is_cancelled || batch.finished_at.is_none();
+        Ok(Json(after.await.unwrap_or_else(|_| with(CommandBatch { is_cancelled, ..batch }, before))))
     })
     .await
 }

@@ -8,6 +8,12 @@ use crate::support::agent::FakeAgent;
 use crate::support::commands::answered;
 use crate::support::{text_of, uuid_of};
 
+/// The targets of the entries of the audit log with this action.
+async fn audited(troop: &Troop, action: &str) -> Vec<String> {
+    let entries = troop.site.read(&format!("/audit?action={action}")).await;
+    entries.as_array().unwrap().iter().map(|entry| text_of(&entry["target"])).collect()
+}
+
 #[actix_web::test]
 async fn no_more_run_at_a_time_than_asked_for() {
     let mut troop = Troop::of(5).await;
@@ -149,6 +155,52 @@ async fn a_batch_that_has_ended_cannot_be_cancelled_any_more() {
     let after = troop.site.post(&path).expect(200).await;
 
     assert_eq!((&after["results"], &after["counts"]), (&before["results"], &before["counts"]));
+    assert_eq!((&after["cancelled"], &after), (&json!(false), &before));
+    assert_eq!(troop.site.read("/audit?action=batch.cancel").await, json!([]));
+    troop.expect_silence().await;
+}
+
+#[actix_web::test]
+async fn a_cancel_that_is_repeated_stands_in_the_audit_log_once() {
+    let mut troop = Troop::of(3).await;
+    let batch = troop.start(json!({"concurrency": 2})).await;
+    let first = troop.agents[0].expect_execute().await.command_id;
+    let second = troop.agents[1].expect_execute().await.command_id;
+
+    let path = format!("/commands/batches/{}/cancel", text_of(&batch["id"]));
+    for _ in 0..3 {
+        assert_eq!(troop.site.post(&path).expect(200).await["cancelled"], true);
+    }
+
+    assert_eq!(audited(&troop, "batch.cancel").await, [text_of(&batch["id"])]);
+    let mut cancelled = audited(&troop, "command.cancel").await;
+    cancelled.sort();
+    assert_eq!(cancelled, [first.to_string(), second.to_string()], "their ids are in the order of the servers");
+    for (number, id) in [(0, first), (1, second)] {
+        troop.agents[number].expect_cancel(id).await;
+        troop.agents[number].send_result(id, CommandStatus::Cancelled, Some(143)).await;
+        troop.agents[number].expect_result_ack(id).await;
+    }
+    assert_eq!(statuses_of(&troop.finished(&batch).await), ["cancelled", "cancelled", "cancelled"]);
+    troop.expect_silence().await;
+}
+
+#[actix_web::test]
+async fn a_cancel_whose_commit_was_not_answered_is_completed_by_its_repetition() {
+    let mut troop = Troop::of(2).await;
+    let batch = troop.start(json!({"concurrency": 1})).await;
+    let first = troop.agents[0].expect_execute().await.command_id;
+    // As the first attempt left it.
+    troop.site.service.storage().execute(&["UPDATE command_batches SET is_cancelled = TRUE"]).await;
+
+    let path = format!("/commands/batches/{}/cancel", text_of(&batch["id"]));
+    troop.site.post(&path).expect(200).await;
+
+    troop.agents[0].expect_cancel(first).await;
+    assert_eq!(audited(&troop, "command.cancel").await, [first.to_string()]);
+    troop.agents[0].send_result(first, CommandStatus::Cancelled, Some(143)).await;
+    troop.agents[0].expect_result_ack(first).await;
+    assert_eq!(statuses_of(&troop.finished(&batch).await), ["cancelled", "cancelled"]);
     troop.expect_silence().await;
 }
 
@@ -231,6 +283,21 @@ async fn a_server_that_is_deleted_during_a_batch_delays_no_other() {
     troop.agents[2].finish(id).await;
 
     assert_eq!(troop.finished(&batch).await["counts"]["succeeded"], 1);
+}
+
+#[actix_web::test]
+async fn a_server_that_is_deleted_before_its_turn_is_no_failure() {
+    let mut troop = Troop::of(3).await;
+    let batch = troop.start(json!({"concurrency": 1, "stop_on_failure": true})).await;
+    let first = troop.agents[0].expect_execute().await.command_id;
+
+    let path = format!("/servers/{}", troop.ids[1]);
+    troop.site.service.client.delete(path).bearer(&troop.site.owner.token).expect(200).await;
+    troop.agents[0].finish(first).await;
+    let third = troop.agents[2].expect_execute().await.command_id;
+    troop.agents[2].finish(third).await;
+
+    assert_eq!(statuses_of(&troop.finished(&batch).await), ["succeeded", "succeeded"]);
 }
 
 #[actix_web::test]
