@@ -191,7 +191,9 @@ impl Approvals {
         let now = self.clock.now();
         let signatures = self.store.approval_signatures(&[approval.id]).await?;
         let is_complete = signatures.len() >= usize::try_from(approval.needed).unwrap_or(usize::MAX);
-        let holds = Timestamp::from(approval.not_before) <= now && now < Timestamp::from(approval.expires_at);
+        // Agents would refuse what starts too early, and it would be spent.
+        let certain = if self.clock.doubt().is_some() { self.clock.certain() } else { now };
+        let holds = Timestamp::from(approval.not_before) <= certain && now < Timestamp::from(approval.expires_at);
         if !is_complete || !holds {
             return Ok(());
         }

@@ -66,7 +66,7 @@ pub fn judge(member: &OpenMember, version: &str, now: Timestamp, pace: &Pace, is
     let is_late = |since: Timestamp| now >= after(since, pace.again);
     let failed = |why: &str| Verdict::Ended(Ending::Failed(why.to_owned()));
     let Some(session_id) = member.session_id else {
-        let is_lost = is_late(there_until(member)) && is_steady;
+        let is_lost = is_late(there_until(member, pace)) && is_steady;
         return if is_lost { failed("it has been offline since it was offered the build") } else { Verdict::Trying };
     };
     let agent: AgentInfo = member.agent.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
@@ -94,14 +94,16 @@ pub fn judge(member: &OpenMember, version: &str, now: Timestamp, pace: &Pace, is
     }
 }
 
-/// When a server that is offline left, at the latest: its agent may have waited for hours after it took the offer.
-fn there_until(member: &OpenMember) -> Timestamp {
+/// When a server that is offline left, at the latest: its agent may have waited for hours after it took the offer. While it waits it
+/// gets the next one in time, so that one which connects again and again with the build and ends is not waited for.
+fn there_until(member: &OpenMember, pace: &Pace) -> Timestamp {
     let offered_at = Timestamp::from(member.changed_at);
     let sampling: Sampling = member.agent.as_deref().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
     // It was last seen when its last samples came, and the next ones were not due before this time had passed.
     let pause = sampling.sample_interval_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let pause = pause.unwrap_or_default();
-    member.last_seen_at.map_or(offered_at, |at| offered_at.max(after(at.into(), pause)))
+    let left_at = member.last_seen_at.map_or(offered_at, |at| offered_at.max(after(at.into(), pause)));
+    left_at.min(after(offered_at, pace.again.saturating_add(pause)))
 }
 
 /// When a session began: its id says so.
@@ -249,6 +251,11 @@ mod tests {
         let slow = OpenMember { agent: Some(agent), ..gone.clone() };
         assert_eq!(judged(&slow, 1_289), Verdict::Trying);
         assert!(is_failed(&judged(&slow, 1_290)));
+
+        // It connects again and again, and ends.
+        let restless = OpenMember { last_seen_at: Some(at(1_199).into()), ..gone.clone() };
+        assert_eq!(judged(&restless, 1_199), Verdict::Trying);
+        assert!(is_failed(&judged(&restless, 1_200)));
 
         // It was last seen before the offer, or nobody knows when.
         for last_seen_at in [Some(at(-590).into()), None] {

@@ -88,7 +88,8 @@ impl Store {
             lock_owner(&transaction, approval.user_id).await?;
             let waiting = approval::Entity::find()
                 .filter(approval::Column::UserId.eq(approval.user_id))
-                .filter(approval::Column::Status.eq(WAITING));
+                .filter(approval::Column::Status.eq(WAITING))
+                .filter(approval::Column::ExpiresAt.gt(approval.created_at));
             if waiting.count(&transaction).await? >= MAX_WAITING {
                 return Err(StoreError::TooManyApprovals);
             }

@@ -7,7 +7,7 @@
 //! the next start, unless newer samples need its room. An acknowledgement covers all older samples, which would include those
 //! of skipped files. So none is recorded while there are any, and a restart then sends the last file's samples again.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -55,8 +55,8 @@ pub struct DiskLog {
     /// Bytes of that file's descriptions.
     description_bytes: u64,
     reader: Option<Reader>,
-    /// The segment that could not be read the last time, by its first number, and since when.
-    failing: Option<(u64, Instant)>,
+    /// The segments that could not be read the last time, by their first numbers, and since when.
+    failing: BTreeMap<u64, Instant>,
     skipped: VecDeque<SkippedFile>,
     /// The highest acknowledgement that the files may have.
     recorded_ack: u64,
@@ -112,7 +112,7 @@ impl DiskLog {
             described: BTreeSet::new(),
             description_bytes: 0,
             reader: None,
-            failing: None,
+            failing: BTreeMap::new(),
             skipped,
             recorded_ack: acked,
             scratch: Vec::new(),
@@ -178,7 +178,7 @@ impl DiskLog {
         let (mut batch, mut lost) = (Batch::default(), 0);
         while let Err(error) = self.read(after.max(batch.last), until, &mut batch) {
             let read = after.max(batch.last);
-            if record::is_damage(&error) {
+            if record::is_damage(&error) || error.kind() == io::ErrorKind::NotFound {
                 let damaged = self.remove_damaged(read);
                 tracing::warn!(%error, lost = damaged, "a file of the buffer is damaged: its samples are lost");
                 lost += damaged;
@@ -214,7 +214,7 @@ impl DiskLog {
             }
             wanted = reader.next;
             self.reader = Some(reader);
-            self.failing.take_if(|(first, _)| *first == segment.first);
+            self.failing.remove(&segment.first);
         }
         Ok(())
     }
@@ -257,16 +257,15 @@ impl DiskLog {
         let Some(index) = self.index_after(after) else { return false };
         let Some(segment) = self.segments.get(index) else { return false };
         let (first, path) = (segment.first, segment.path.display());
-        let Some((_, since)) = self.failing.filter(|(failing, _)| *failing == first) else {
+        let Some(since) = self.failing.get(&first).copied() else {
             tracing::warn!(%error, %path, "cannot read a file of the buffer: its samples are sent when that is possible");
-            self.failing = Some((first, Instant::now()));
+            self.failing.insert(first, Instant::now());
             return false;
         };
         if since.elapsed() < self.limits.read_again_for {
             return false;
         }
         tracing::warn!(%error, %path, "cannot read a file of the buffer: its samples wait for the next start");
-        self.failing = None;
         let skipped = self.take_segment(index).map(|segment| SkippedFile::at(segment.path));
         self.skipped.extend(skipped);
         true
@@ -367,6 +366,7 @@ impl DiskLog {
         if index == self.segments.len() {
             self.writer = None;
         }
+        self.failing.remove(&segment.first);
         // An open file keeps its space on the disk even after it was removed.
         self.reader.take_if(|reader| reader.segment == segment.first);
         Some(segment)

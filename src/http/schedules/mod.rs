@@ -188,7 +188,7 @@ pub async fn read(ask: Checked<CallerAt<IdPath>>) -> Result<Json<ScheduleOut>, A
 
 /// Change a schedule
 ///
-/// Changes the given fields; null clears `until`, `tag`, `server_ids` and `signed`. The next run is the first one after the change.
+/// Changes the given fields; null clears `until`, `tag`, `server_ids` and `signed`. The next run is the first one after a change of `cron`, `time_zone`, `until` or `enabled`.
 #[api_v2_operation(tags(Schedules), operation_id = "update_schedule")]
 pub async fn update(
     ask: Checked<Recent<CallerAt<IdPath>>, NoQuery, extract::Json<SchedulePatchIn>>,
