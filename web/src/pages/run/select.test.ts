@@ -69,11 +69,11 @@ describe('what can be picked', () => {
     ]);
   });
 
-  it('counts one that is away among the picked and among all, and never more picked than there are', () => {
-    expect(tally(all, new Set())).toEqual({ count: 0, total: 3 });
+  it('counts what can run commands now, and what is picked, which is never more', () => {
+    expect(tally(all, new Set())).toEqual({ count: 0, total: 2 });
     expect(tally(all, new Set(['db', 'web-2']))).toEqual({ count: 2, total: 3 });
     // What cannot be picked any more stays picked until somebody clears it; what is deleted is nowhere to be seen.
-    expect(tally(all, new Set(['closed', 'deleted']))).toEqual({ count: 1, total: 4 });
+    expect(tally(all, new Set(['closed', 'deleted']))).toEqual({ count: 1, total: 3 });
     expect(tally(choices([entry('db', [], 'offline')]), new Set(['db']))).toEqual({ count: 1, total: 1 });
   });
 

@@ -35,9 +35,9 @@ export function choices(servers: { server: Server; status: ServerStatus }[]): Ch
     );
 }
 
-/** How many are picked, and of how many. One that goes away while it is picked counts in both: it stays picked. */
+/** How many are picked, and of how many that can run commands now. One that goes away while it is picked counts in both. */
 export function tally(all: readonly Choice[], picked: ReadonlySet<string>): { count: number; total: number } {
-  const counted = all.filter((choice) => isPickable(choice) || picked.has(choice.id));
+  const counted = all.filter((choice) => choice.why === null || picked.has(choice.id));
   return { count: counted.filter(({ id }) => picked.has(id)).length, total: counted.length };
 }
 
