@@ -12,6 +12,17 @@ export function withDialogs(): void {
   };
 }
 
+/** What jsdom lacks to watch elements: these never say anything. */
+export function withObservers(): void {
+  const Observer = class {
+    observe = () => undefined;
+    unobserve = () => undefined;
+    disconnect = () => undefined;
+  };
+  vi.stubGlobal('ResizeObserver', Observer);
+  vi.stubGlobal('IntersectionObserver', Observer);
+}
+
 /** An answer of the service. */
 export const answered = (data: unknown) => ({ data, response: new Response() }) as never;
 

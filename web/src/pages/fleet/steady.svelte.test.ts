@@ -3,7 +3,7 @@ import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { api } from '../../api/client';
 import { fleet } from '../../live/fleet.svelte';
-import { answered } from '../testing';
+import { answered, withObservers } from '../testing';
 import Cards from './Cards.svelte';
 import { choiceOf } from './choice';
 import { Listing } from './listing.svelte';
@@ -13,13 +13,7 @@ let stop: (() => void) | undefined;
 
 beforeEach(() => {
   vi.useFakeTimers();
-  const Observer = class {
-    observe = () => undefined;
-    unobserve = () => undefined;
-    disconnect = () => undefined;
-  };
-  vi.stubGlobal('ResizeObserver', Observer);
-  vi.stubGlobal('IntersectionObserver', Observer);
+  withObservers();
   // Room for two cards side by side.
   vi.spyOn(HTMLElement.prototype, 'clientWidth', 'get').mockReturnValue(640);
 });

@@ -5,7 +5,7 @@ import { api } from '../../api/client';
 import { fleet } from '../../live/fleet.svelte';
 import { live } from '../../live/socket.svelte';
 import { router } from '../../router/router.svelte';
-import { answered } from '../testing';
+import { answered, withObservers } from '../testing';
 import Timeline from './Timeline.svelte';
 
 vi.hoisted(() => {
@@ -14,12 +14,7 @@ vi.hoisted(() => {
 
 beforeEach(() => {
   vi.useFakeTimers();
-  const Observer = class {
-    observe = () => undefined;
-    unobserve = () => undefined;
-    disconnect = () => undefined;
-  };
-  vi.stubGlobal('ResizeObserver', Observer);
+  withObservers();
   vi.spyOn(HTMLCanvasElement.prototype, 'getContext').mockReturnValue(null);
   vi.spyOn(live, 'watch').mockReturnValue({ socket: {}, stop: () => undefined } as never);
 });
