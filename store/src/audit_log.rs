@@ -1,8 +1,11 @@
 //! The audit log. A change and its entry are one transaction, so that neither exists without the other.
 //!
 //! An append is two statements. The first increments the head, which serialises appends, and returns the previous hash; the
-//! second inserts the entry, and a trigger copies its hash to the head. Every other append waits until the transaction ends, so
-//! the append is the last step of a transaction: a transaction that waits for it holds nothing that the first one needs.
+//! second inserts the entry, and a trigger copies its hash to the head. Many entries of one transaction are a few statements
+//! together. Every other append waits until the transaction ends, so the append is the last step of a transaction: a transaction
+//! that waits for it holds nothing that the first one needs.
+
+use std::collections::{HashMap, HashSet};
 
 use entity::{Millis, audit_entry, audit_head, server};
 use sea_orm::sea_query::{Expr, ExprTrait, LikeExpr, Query};
@@ -16,6 +19,7 @@ use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::AgentInfo;
 use uuid::Uuid;
 
+use super::commands::ROWS_AT_ONCE;
 use super::server_filter::escape_like;
 use super::{Page, PageRequest, Store, StoreError};
 use crate::audit::Entry;
@@ -23,6 +27,9 @@ use crate::audit::chain::{Head, Record};
 
 /// The key of the head's only row.
 const HEAD: i16 = 1;
+
+/// Entries that one statement inserts. A signed order has up to some hundred KB.
+const ENTRIES_AT_ONCE: usize = 64;
 
 /// Which entries a list contains; a field that is none filters nothing.
 #[derive(Debug, Clone, Default)]
@@ -131,6 +138,32 @@ pub(super) async fn record_in(transaction: &impl ConnectionTrait, entry: Entry) 
     insert(transaction, entry, place).await
 }
 
+/// Writes entries in this order, as the last statements of a transaction.
+pub(super) async fn record_all_in(transaction: &impl ConnectionTrait, entries: Vec<Entry>) -> Result<(), StoreError> {
+    // For a single one the head's statement looks its server up, too.
+    if entries.len() < 2 {
+        for entry in entries {
+            record_in(transaction, entry).await?;
+        }
+        return Ok(());
+    }
+    let Head { mut seq, hash: mut previous } = advance_by(transaction, entries.len()).await?;
+    let servers = ConcernedServers::of(transaction, &entries).await?;
+    let mut entries = entries.into_iter().peekable();
+    while entries.peek().is_some() {
+        let mut rows = Vec::with_capacity(ENTRIES_AT_ONCE);
+        for entry in entries.by_ref().take(ENTRIES_AT_ONCE) {
+            seq += 1;
+            let (server_name, agent) = servers.of_entry(&entry);
+            let record = with_demands(entry, agent).into_record(seq, Timestamp::now(), server_name, &previous);
+            previous.clone_from(&record.hash);
+            rows.push(audit_entry::Model::from(record).into_active_model().reset_all());
+        }
+        audit_entry::Entity::insert_many(rows).exec_without_returning(transaction).await?;
+    }
+    Ok(())
+}
+
 /// Writes an entry at the position that [`advance`] gave it, as the last statement of the same transaction.
 pub(super) async fn insert(
     transaction: &impl ConnectionTrait,
@@ -187,6 +220,56 @@ pub(super) async fn advance(transaction: &impl ConnectionTrait, entry: &Entry) -
         server_name: head.try_get_by_index(2)?,
         agent: if is_order { head.try_get_by_index(3)? } else { None },
     })
+}
+
+/// Moves the head on by this many entries, and returns the one that it was. See [`advance`].
+async fn advance_by(transaction: &impl ConnectionTrait, count: usize) -> Result<Head, StoreError> {
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    let advance = Query::update()
+        .table(audit_head::Entity)
+        .value(audit_head::Column::Seq, Expr::col(audit_head::Column::Seq).add(count))
+        .and_where(audit_head::Column::Id.eq(HEAD))
+        .returning(Query::returning().columns([audit_head::Column::Seq, audit_head::Column::Hash]))
+        .to_owned();
+    let head = transaction.query_one(&advance).await?.ok_or_else(no_head)?;
+    let last: i64 = head.try_get_by_index(0)?;
+    Ok(Head { seq: last.saturating_sub(count), hash: head.try_get_by_index(1)? })
+}
+
+/// What the log says of the servers that some entries concern.
+#[derive(Default)]
+struct ConcernedServers {
+    names: HashMap<Uuid, String>,
+    /// What agents reported, where that may ask for signatures.
+    agents: HashMap<Uuid, String>,
+}
+
+impl ConcernedServers {
+    async fn of(transaction: &impl ConnectionTrait, entries: &[Entry]) -> Result<Self, StoreError> {
+        let mut found = Self::default();
+        let concerned: HashSet<Uuid> = entries.iter().filter_map(|entry| entry.server_id).collect();
+        let orders = entries.iter().filter(|entry| entry.signed_capability().is_some());
+        let ordered: HashSet<Uuid> = orders.filter_map(|entry| entry.server_id).collect();
+        for some in Vec::from_iter(concerned).chunks(ROWS_AT_ONCE) {
+            let its = server::Entity::find().filter(server::Column::Id.is_in(some.iter().copied()));
+            let names = its.select_only().columns([server::Column::Id, server::Column::Name]);
+            found.names.extend(names.into_tuple::<(Uuid, String)>().all(transaction).await?);
+        }
+        for some in Vec::from_iter(ordered).chunks(ROWS_AT_ONCE) {
+            let its = server::Entity::find().filter(server::Column::Id.is_in(some.iter().copied()));
+            // As for a single entry.
+            let asking = its.filter(server::Column::Agent.contains("_signed"));
+            let agents = asking.select_only().columns([server::Column::Id, server::Column::Agent]);
+            found.agents.extend(agents.into_tuple::<(Uuid, String)>().all(transaction).await?);
+        }
+        Ok(found)
+    }
+
+    /// Returns the name of the entry's server, and what its agent reported.
+    fn of_entry(&self, entry: &Entry) -> (Option<String>, Option<&str>) {
+        let Some(server_id) = entry.server_id else { return (None, None) };
+        (self.names.get(&server_id).cloned(), self.agents.get(&server_id).map(String::as_str))
+    }
 }
 
 /// Notes in an order that the server asks for signatures of it, and what it is called by those who sign: so one without signatures,

@@ -6,7 +6,7 @@ use sea_orm::{ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityT
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
-use super::audit_log::record_in;
+use super::audit_log::record_all_in;
 use super::command_storage::row_bytes;
 use super::commands::ROWS_AT_ONCE;
 use super::failure::no_server;
@@ -203,9 +203,8 @@ impl Store {
                 }
             }
             let told = changes.iter().zip(&made).filter(|(_, is_made)| **is_made);
-            for entry in told.flat_map(|(change, _)| &change.entries).chain(&reopened) {
-                record_in(&transaction, entry.clone()).await?;
-            }
+            let entries = told.flat_map(|(change, _)| &change.entries).chain(&reopened).cloned();
+            record_all_in(&transaction, entries.collect()).await?;
             transaction.commit().await?;
             Ok(made)
         })

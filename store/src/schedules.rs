@@ -13,7 +13,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::advisory_lock::lock_owner;
-use super::audit_log::record_in;
+use super::audit_log::{record_all_in, record_in};
 use super::schedule_alerts::{ScheduleAlerts, change, concerned};
 use super::server_events::{NewServerEvent, hold, insert};
 use super::{Alert, Page, PageRequest, Schedule, ScheduleRun, Store, StoreError};
@@ -197,9 +197,7 @@ impl Store {
             }
             let held = hold(&transaction, concerned(&transaction, &alerts).await?).await?;
             let changed = change(&transaction, &alerts, &held).await?;
-            for entry in &entries {
-                record_in(&transaction, entry.clone()).await?;
-            }
+            record_all_in(&transaction, entries.clone()).await?;
             transaction.commit().await?;
             Ok(changed)
         })
@@ -259,9 +257,7 @@ impl Store {
             let events = events.iter().filter(|event| held.contains(&event.server_id)).cloned().collect();
             insert(&transaction, events).await?;
             let changed = change(&transaction, &alerts, &held).await?;
-            for entry in &entries {
-                record_in(&transaction, entry.clone()).await?;
-            }
+            record_all_in(&transaction, entries.clone()).await?;
             transaction.commit().await?;
             Ok(changed)
         })

@@ -4,7 +4,7 @@ use sea_orm::{ConnectionTrait, Database, DatabaseConnection};
 use serde_json::{Value, json};
 use signalbox::audit::chain::{Broken, Head, Verifier};
 use signalbox::audit::{Actor, Entry, Outcome, action};
-use signalbox::store::{AuditChanges, ServerPatch, Store, Visibility};
+use signalbox::store::{AuditChanges, CommandChange, CommandWrite, ServerPatch, Store, Visibility};
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
@@ -111,6 +111,44 @@ async fn an_order_notes_what_its_server_asks_of_those_who_sign() {
     assert_eq!(unnamed, [command.clone(), json!({ "signing": {} }), json!({}), json!({})]);
     assert_eq!(open, [command, json!({}), json!({}), json!({})]);
     scene.verify().await.unwrap();
+}
+
+#[actix_web::test]
+async fn entries_of_one_change_say_the_same_as_each_alone() {
+    let scene = Scene::set().await;
+    let owner_id = scene.owner().await;
+    let raw = scene.raw().await;
+    let mut servers = vec![None, Some(Uuid::now_v7())];
+    for name in ["web-1", "vault"] {
+        let made = scene.store.create_server(new_server(owner_id, name), Actor::command_line()).await.unwrap();
+        servers.push(Some(made.record.id));
+    }
+    let signing = json!({ "name": "vault", "approvals": 2, "signers": [], "more_signers": 0 });
+    let agent = json!({ "version": "1", "capabilities": ["commands_signed"], "signing": signing });
+    raw.execute_unprepared(&format!("UPDATE servers SET agent = '{agent}' WHERE name = 'vault'")).await.unwrap();
+    let entries: Vec<Entry> = (0..150)
+        .map(|number: usize| {
+            let outcome = if number.is_multiple_of(3) { Outcome::Ok } else { Outcome::Started };
+            let told = entry().target(number.to_string()).outcome(outcome);
+            servers[number % servers.len()].into_iter().fold(told, Entry::on_server)
+        })
+        .collect();
+    let before = scene.store.audit_head().await.unwrap().seq;
+
+    let change = CommandChange { write: CommandWrite::AuditOnly, entries: entries.clone(), can_wait: false };
+    scene.store.write_commands(&[change]).await.unwrap();
+    for entry in entries {
+        scene.store.record(entry).await.unwrap();
+    }
+
+    let records = scene.store.audit_after(Some(before), 1_000).await.unwrap();
+    let said = records.iter().map(|it| (&it.target, it.server_id, &it.server_name, &it.outcome, &it.detail));
+    let said: Vec<_> = said.collect();
+    assert_eq!(said[..150], said[150..]);
+    let noted = |name: &str| said.iter().filter(|it| it.2.as_deref() == Some(name) && it.4.contains("signing")).count();
+    assert_eq!((said.len(), noted("vault"), noted("web-1")), (300, 48, 0));
+    assert_eq!(scene.verify().await.unwrap().seq, before + 300);
+    raw.close().await.unwrap();
 }
 
 #[actix_web::test]
