@@ -230,8 +230,8 @@ impl Head {
     }
 
     /// Reads the wanted columns. `part` returns the bytes of a part: the first, and those that [`Head::parts`] names.
-    pub fn frame<'a>(
-        &self,
+    pub fn into_frame<'a>(
+        self,
         part: impl Fn(usize) -> Option<&'a [u8]>,
         wanted: &impl Fn(&Column) -> bool,
     ) -> Result<Frame, BlockError> {
@@ -270,8 +270,8 @@ impl Head {
             is_lead: false,
             times,
             counts,
-            layout: self.layout.clone(),
-            columns: self.columns.clone(),
+            layout: self.layout,
+            columns: self.columns,
             vectors,
         };
         derived::put_on(&mut frame, &self.predictions);
@@ -297,5 +297,5 @@ impl Head {
 /// Reads a whole block.
 pub fn read(parts: &[impl AsRef<[u8]>]) -> Result<Frame, BlockError> {
     let first = parts.first().ok_or(BlockError::Corrupt("a part is missing"))?;
-    Head::read(first.as_ref())?.frame(|number| parts.get(number).map(AsRef::as_ref), &|_| true)
+    Head::read(first.as_ref())?.into_frame(|number| parts.get(number).map(AsRef::as_ref), &|_| true)
 }

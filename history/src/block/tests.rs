@@ -63,7 +63,7 @@ proptest! {
 
         let needed = head.parts(&wanted);
         let some = |number: usize| (number == 0 || needed.contains(&number)).then(|| parts[number].as_slice());
-        let read = head.frame(some, &wanted).unwrap();
+        let read = head.clone().into_frame(some, &wanted).unwrap();
 
         for ((column, all), some) in frame.columns.iter().zip(&frame.vectors).zip(&read.vectors) {
             prop_assert_eq!(some.as_ref(), if *column == chosen { all.as_ref() } else { None });
@@ -129,8 +129,8 @@ fn a_wide_block_has_several_parts_and_each_is_checked() {
     let head = Head::read(&parts[0]).unwrap();
     let bytes = |number: usize| parts.get(number).map(Vec::as_slice);
     let cpu = |column: &Column| column.field == Field::CPU;
-    assert!(head.frame(bytes, &cpu).is_ok(), "the first part is sound");
-    let damaged = head.frame(bytes, &|_| true);
+    assert!(head.clone().into_frame(bytes, &cpu).is_ok(), "the first part is sound");
+    let damaged = head.into_frame(bytes, &|_| true);
     assert_eq!(damaged, Err(BlockError::Corrupt("the checksum is another")));
 }
 

@@ -9,7 +9,7 @@ use signalbox_history::shape::Shape;
 use uuid::Uuid;
 
 use super::catalog::{Catalog, Names};
-use super::plan::{Source, Step};
+use super::plan::{Source, Step, sources_of};
 use super::wanted::Selection;
 use super::{History, HistoryError, PATIENCE, PLANS, TimeRange};
 use crate::metrics::archive::{piece_head, start_ms};
@@ -109,7 +109,8 @@ impl History {
         self.until_there_is_room().await?;
         let _permit = self.shares.listings.enter_within(self.share(), PATIENCE).await?;
         for _ in 0..PLANS {
-            let mut steps = self.inventory(server_id, range).await?.tier(Tier::Hour, self.cutoffs().raw);
+            let inventory = self.inventory(server_id, range, sources_of(Tier::Hour)).await?;
+            let mut steps = inventory.tier(Tier::Hour, self.cutoffs().raw);
             if order == Order::NewestFirst {
                 steps.reverse();
             }

@@ -93,12 +93,16 @@ impl Loader {
                 Source::Samples => None,
             })
             .collect();
-        let frames = self.unpack(blocks).await?;
+        let mut frames = self.unpack(blocks).await?;
         let mut loaded = Vec::with_capacity(wanted.len());
-        for (start, from, until) in wanted {
-            if let Some(frame) = frames.get(&start) {
-                loaded.push(frame.between(from, until));
-            }
+        let mut wanted = wanted.into_iter().peekable();
+        while let Some((start, from, until)) = wanted.next() {
+            // Steps are in order, so those of one block follow each other.
+            let is_needed_again = wanted.peek().is_some_and(|(next, ..)| *next == start);
+            loaded.extend(match is_needed_again {
+                true => frames.get(&start).map(|frame| frame.between(from, until)),
+                false => frames.remove(&start).map(|frame| frame.into_between(from, until)),
+            });
         }
         Ok(Some(loaded))
     }
@@ -165,7 +169,7 @@ impl Loader {
                 let head = head?;
                 let part = |number: usize| block.parts.get(&number).map(Vec::as_slice);
                 let key = block.info.key;
-                match head.frame(part, &|column| wanted.has(column)) {
+                match head.into_frame(part, &|column| wanted.has(column)) {
                     Ok(frame) => Some((key.start, frame)),
                     Err(error) => {
                         wanted.damaged(server_id, key, &error);

@@ -22,10 +22,10 @@ use signalbox_protocol::sample::TopProcesses;
 use uuid::Uuid;
 
 use self::load::Loader;
-use self::plan::{Inventory, Source, Step};
+use self::plan::{Inventory, STORED, Source, Step, sources_of};
 pub use self::reader::Reader;
 pub use self::resolution::width_for;
-use self::resolution::{TIERS, most_points};
+use self::resolution::{TIERS, TierWidth, most_points};
 use self::wanted::Selection;
 use super::archive::{RetentionCutoffs, RetentionPolicy, block_key, hour_of};
 use super::recent::{Recent, RecentError};
@@ -314,12 +314,21 @@ impl History {
     ) -> Result<Reader, HistoryError> {
         self.until_there_is_room().await?;
         let place = self.place(most_points(range, resolution, &wanted)).await?;
-        let mut inventory = self.inventory(server_id, range).await?;
-        let tier_width = self.choose_resolution(server_id, &inventory, range, resolution).await?;
+        let (tier_width, found) = match resolution {
+            Resolution::Raw => (TierWidth::EVERY_SAMPLE, None),
+            Resolution::Seconds(seconds) => (TierWidth::of_seconds(seconds), None),
+            Resolution::Auto { max_points } => {
+                let inventory = self.inventory(server_id, range, &STORED).await?;
+                let tier_width = self.finest(server_id, &inventory, range, max_points).await?;
+                // A range of samples stays as it is.
+                (tier_width, Some(inventory).filter(|_| tier_width.tier == Tier::Raw))
+            }
+        };
         let range = tier_width.whole_buckets(range);
-        if tier_width.tier != Tier::Raw {
-            inventory = self.inventory(server_id, range).await?;
-        }
+        let inventory = match found {
+            Some(inventory) => inventory,
+            None => self.inventory(server_id, range, sources_of(tier_width.tier)).await?,
+        };
         let reader = Reader::open(self.clone(), self.loader(server_id, wanted), inventory, range, tier_width).await?;
         Ok(reader.with_place(place))
     }
@@ -338,15 +347,14 @@ impl History {
         self.policy.cutoffs()
     }
 
-    /// Returns what is stored for a range. The newest places are read first, because samples only move to places that are read
-    /// later.
-    async fn inventory(&self, server_id: Uuid, range: TimeRange) -> Result<Inventory, StoreError> {
+    /// Returns what is stored for a range, of these tiers. The newest places are read first, because samples only move to places
+    /// that are read later.
+    async fn inventory(&self, server_id: Uuid, range: TimeRange, tiers: &[Tier]) -> Result<Inventory, StoreError> {
         let (start, end) = (range.start.as_millis(), range.end.as_millis());
         let hours = Hours { server_id, from: hour_of(start), until: hour_of(end) + 1 };
         let mut open_hours = self.recent.hours(hours).await?;
         open_hours.extend(self.store.piece_infos(hours).await?.into_iter().map(|info| info.hour));
-        let tiers = [Tier::Raw, Tier::Minute, Tier::Quarter, Tier::Hour];
-        Ok(Inventory { blocks: self.store.block_infos(hours, &tiers).await?, open_hours })
+        Ok(Inventory { blocks: self.store.block_infos(hours, tiers).await?, open_hours })
     }
 
     /// Returns the top processes at a time: the last list before it, at most an hour old.

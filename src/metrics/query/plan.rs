@@ -20,6 +20,20 @@ pub enum Source {
     Block(BlockKey),
 }
 
+/// Every tier of metrics.
+pub const STORED: [Tier; 4] = [Tier::Raw, Tier::Minute, Tier::Quarter, Tier::Hour];
+
+/// Returns the tiers whose blocks a plan for this tier reads.
+pub fn sources_of(tier: Tier) -> &'static [Tier] {
+    match tier {
+        // The minutes of hours that are not in the block of their day yet, or are newer than it.
+        Tier::Quarter => &[Tier::Minute, Tier::Quarter],
+        Tier::Hour => &[Tier::Minute, Tier::Hour],
+        Tier::Minute => &[Tier::Minute],
+        Tier::Raw | Tier::Processes => &[Tier::Raw],
+    }
+}
+
 /// What is stored for a server.
 #[derive(Debug, Default)]
 pub struct Inventory {

@@ -8,7 +8,7 @@ use signalbox_history::rollup::{self, Downsampler};
 use signalbox_protocol::Timestamp;
 
 use super::load::{Loader, together};
-use super::plan::{Inventory, Source, Step};
+use super::plan::{Inventory, Source, Step, sources_of};
 use super::resolution::TierWidth;
 use super::wanted::Selection;
 use super::{History, HistoryError, PLANS, TimeRange};
@@ -213,7 +213,8 @@ impl Reader {
                     if plans >= PLANS {
                         return Err(HistoryError::Restless);
                     }
-                    let inventory = self.history.inventory(self.loader.server_id, self.range).await?;
+                    let inventory =
+                        self.history.inventory(self.loader.server_id, self.range, sources_of(self.tier)).await?;
                     let rest = steps_from(&self.history, &inventory, self.tier, from);
                     self.steps = rest.into();
                 }

@@ -25,6 +25,15 @@ pub struct TierWidth {
 }
 
 impl TierWidth {
+    /// Samples as they are.
+    pub const EVERY_SAMPLE: Self = Self { tier: Tier::Raw, width_ms: None };
+
+    /// Buckets of this width, from the coarsest tier that has them.
+    pub fn of_seconds(seconds: i64) -> Self {
+        let tier = TIERS.iter().rev().find(|(_, step)| seconds % step == 0).map_or(Tier::Raw, |(tier, _)| *tier);
+        Self { tier, width_ms: Some(seconds.saturating_mul(1000)) }
+    }
+
     /// Extends a range to whole buckets at its ends, so that an answer does not depend on what is already sealed. A range of
     /// samples is returned unchanged.
     pub fn whole_buckets(self, range: TimeRange) -> TimeRange {
@@ -52,27 +61,8 @@ impl History {
         parts.saturating_mul(step)
     }
 
-    /// Chooses the tier and the width of the buckets.
-    pub(super) async fn choose_resolution(
-        &self,
-        server_id: Uuid,
-        inventory: &Inventory,
-        range: TimeRange,
-        resolution: Resolution,
-    ) -> Result<TierWidth, HistoryError> {
-        match resolution {
-            Resolution::Raw => Ok(TierWidth { tier: Tier::Raw, width_ms: None }),
-            Resolution::Seconds(seconds) => {
-                let tier =
-                    TIERS.iter().rev().find(|(_, step)| seconds % step == 0).map_or(Tier::Raw, |(tier, _)| *tier);
-                Ok(TierWidth { tier, width_ms: Some(seconds.saturating_mul(1000)) })
-            }
-            Resolution::Auto { max_points } => self.finest(server_id, inventory, range, max_points).await,
-        }
-    }
-
-    /// Chooses the finest resolution that `max_points` and retention allow.
-    async fn finest(
+    /// Chooses the finest resolution that `max_points` and retention allow. The inventory must be of all tiers.
+    pub(super) async fn finest(
         &self,
         server_id: Uuid,
         inventory: &Inventory,
@@ -80,11 +70,11 @@ impl History {
         max_points: u64,
     ) -> Result<TierWidth, HistoryError> {
         let Some((first, last)) = extent(inventory, range) else {
-            return Ok(TierWidth { tier: Tier::Raw, width_ms: None });
+            return Ok(TierWidth::EVERY_SAMPLE);
         };
         let samples_are_kept = reaches_back(inventory, &[Tier::Raw], first);
         if samples_are_kept && self.is_at_most(server_id, inventory, range, max_points).await? {
-            return Ok(TierWidth { tier: Tier::Raw, width_ms: None });
+            return Ok(TierWidth::EVERY_SAMPLE);
         }
         let fitting = width_for(first, last, max_points);
         // The coarsest tier with such buckets; a coarser one if that has expired for part of the range.

@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
 
 use entity::history_block;
+use sea_orm::sea_query::UnionType;
 use sea_orm::{
-    ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect,
-    Set,
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect,
+    QueryTrait, Set,
 };
 use uuid::Uuid;
 
@@ -65,32 +66,31 @@ impl InfoRow {
 impl Store {
     /// The blocks of these tiers that overlap these hours.
     pub async fn block_infos(&self, hours: Hours, tiers: &[Tier]) -> Result<Vec<BlockInfo>, StoreError> {
-        let reaching = Span::ALL.into_iter().fold(Condition::any(), |any, span| {
-            any.add(
-                Condition::all()
-                    .add(history_block::Column::Span.eq(span as i16))
-                    .add(history_block::Column::Start.gt(hours.from.saturating_sub(span.hours())))
-                    .add(history_block::Column::Start.lt(hours.until)),
-            )
-        });
-        let rows = history_block::Entity::find()
-            .select_only()
-            .columns([
-                history_block::Column::Tier,
-                history_block::Column::Span,
-                history_block::Column::Start,
-                history_block::Column::Rows,
-                history_block::Column::FirstAt,
-                history_block::Column::LastAt,
-            ])
-            .filter(history_block::Column::ServerId.eq(hours.server_id))
-            .filter(history_block::Column::Tier.is_in(tiers.iter().map(|tier| *tier as i16)))
-            .filter(history_block::Column::Part.eq(0))
-            .filter(reaching)
-            .into_model::<InfoRow>()
-            .all(&self.read)
-            .await?;
-        Ok(rows.into_iter().filter_map(InfoRow::info).collect())
+        let of_span = |span: Span| {
+            history_block::Entity::find()
+                .select_only()
+                .columns([
+                    history_block::Column::Tier,
+                    history_block::Column::Span,
+                    history_block::Column::Start,
+                    history_block::Column::Rows,
+                    history_block::Column::FirstAt,
+                    history_block::Column::LastAt,
+                ])
+                .filter(history_block::Column::ServerId.eq(hours.server_id))
+                .filter(history_block::Column::Tier.is_in(tiers.iter().map(|tier| *tier as i16)))
+                .filter(history_block::Column::Span.eq(span as i16))
+                .filter(history_block::Column::Start.gt(hours.from.saturating_sub(span.hours())))
+                .filter(history_block::Column::Start.lt(hours.until))
+                .filter(history_block::Column::Part.eq(0))
+                .into_query()
+        };
+        // One select of all spans has an OR, for which SQLite reads every block of the tiers.
+        let [mut query, days, months] = Span::ALL.map(of_span);
+        query.union(UnionType::All, days).union(UnionType::All, months);
+        let rows = self.read.query_all(&query).await?;
+        let infos = rows.iter().map(|row| InfoRow::from_query_result(row, "")).collect::<Result<Vec<_>, _>>()?;
+        Ok(infos.into_iter().filter_map(InfoRow::info).collect())
     }
 
     /// Blocks of one tier and span whose beginnings are in `first..=last`, oldest first: with all their parts, or with these.
