@@ -31,8 +31,8 @@ pub struct Model {
     /// Null where there is no further attempt.
     pub next_attempt_at: Option<Millis>,
     /// Why the channel's other messages wait for this one: it is in transit (`sending`), the destination cannot be reached
-    /// (`unreachable`), or it was too large and is sent in parts (`split`). They do not wait where it is null, or where it has
-    /// been in transit for long (`overtaken`).
+    /// (`unreachable`), or it was too large and is sent in parts (`split`). Only the ends of its alerts wait where it is null, or
+    /// where it has been in transit for long (`overtaken`), and nothing where some of its recipients have it (`partly`).
     pub hold: Option<String>,
     /// As JSON: the state of each recipient. Null before the first attempt.
     #[sea_orm(column_type = "Text", nullable)]

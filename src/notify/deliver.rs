@@ -31,7 +31,7 @@ pub trait Deliver: Send + Sync + 'static {
 pub type Delivering<'a> = Pin<Box<dyn Future<Output = Result<Receipt, Refused>> + 'a>>;
 
 /// After this many attempts that the receiver answered with a failure, a message no longer holds up the next ones: the
-/// receiver may be unable to process this message alone.
+/// receiver may be unable to process this message alone. The ends of its alerts still wait for it.
 const MAX_HOLDING_ATTEMPTS: i32 = 3;
 
 impl Refusal {

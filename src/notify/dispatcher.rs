@@ -1,9 +1,10 @@
 //! The actor that sends the messages in the outbox. It sleeps until a message is due or a [`Wake`] arrives.
 //!
 //! The first message of a channel is sent at once. Events for the same channel in the next seconds are gathered into one
-//! message ([`gathering`](super::gathering)). Channels do not wait for each other. Each channel sends one message at a time, oldest first; when a message
-//! takes long, the next one may overtake it. Claims, retries and expiry are recorded in the database, so that another
-//! process can continue after this one dies. With several instances, each sends on the channels of its shard.
+//! message ([`gathering`](super::gathering)). Channels do not wait for each other. Each channel sends one message at a time,
+//! oldest first; when a message takes long or is refused, the next ones overtake it, without the ends of its alerts. Claims,
+//! retries and expiry are recorded in the database, so that another process can continue after this one dies. With several
+//! instances, each sends on the channels of its shard.
 
 use std::cell::Cell;
 use std::rc::Rc;

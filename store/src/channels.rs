@@ -8,7 +8,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::audit_log::{changed, record_in};
-use super::claims::UNREACHABLE;
+use super::claims::{PARTLY, UNREACHABLE};
 use super::outbox::PENDING;
 use super::{Channel, Page, PageRequest, Quota, Store, StoreError, channel_tags};
 use crate::audit::{Actor, Entry, action};
@@ -151,7 +151,7 @@ impl Store {
                     .filter(
                         Condition::any()
                             .add(notification::Column::Hold.is_null())
-                            .add(notification::Column::Hold.eq(UNREACHABLE)),
+                            .add(notification::Column::Hold.is_in([UNREACHABLE, PARTLY])),
                     );
                 waiting.exec(&transaction).await?;
             }

@@ -2,23 +2,18 @@
 //! is repeated, and two instances never send on one channel at the same time.
 
 use entity::{Millis, notification, notification_channel};
-use sea_orm::sea_query::{CaseStatement, Expr, ExprTrait, Func, Query, SimpleExpr};
-use sea_orm::{
-    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
-    QuerySelect,
-};
+use sea_orm::sea_query::{Expr, ExprTrait};
+use sea_orm::{ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QuerySelect};
 use serde_json::json;
 use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::audit_log::record_in;
+use super::due::next_message;
 use super::ended_channels::disable;
 use super::outbox::{About, FAILED, PENDING, SENT, TEST, row};
-use super::{Channel, Notification, Progress, Share, Store, StoreError};
+use super::{Channel, Notification, Progress, Store, StoreError};
 use crate::audit::{Actor, Entry, Outcome, action};
-
-/// The kind of the channels that use the service's mail server.
-const EMAIL: &str = "email";
 
 /// The values of `hold`.
 pub(super) const SENDING: &str = "sending";
@@ -26,24 +21,10 @@ pub(super) const UNREACHABLE: &str = "unreachable";
 /// The message has been in transit for so long that the channel's other messages no longer wait for it.
 pub(super) const OVERTAKEN: &str = "overtaken";
 /// The message was too large for its receiver. It is sent in parts, each a message of its own.
-const SPLIT: &str = "split";
-/// The values for which the channel's other messages wait.
-const HOLDING: [&str; 3] = [SENDING, UNREACHABLE, SPLIT];
-
-/// A channel with messages to send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Due {
-    /// The channel.
-    pub channel_id: Uuid,
-    /// The channel's owner.
-    pub owner_id: Uuid,
-    /// Whether it uses the service's mail server, which all such channels share.
-    pub is_mail: bool,
-    /// When its next message is due.
-    pub at: Timestamp,
-    /// Whether that message was tried before and the channel's others wait for it.
-    pub is_held: bool,
-}
+pub(super) const SPLIT: &str = "split";
+/// Some recipients have the message for good, and it is tried again for the others. Not even the ends of its alerts wait for
+/// these: a mailbox that is full for a day would keep the ends from everybody.
+pub(super) const PARTLY: &str = "partly";
 
 /// A message that this instance is to send now.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,54 +83,9 @@ impl Claim {
 }
 
 impl Store {
-    /// The enabled channels of a share with messages to send, those that have waited longest first.
-    pub async fn channels_due(&self, share: &Share) -> Result<Vec<Due>, StoreError> {
-        use notification::Column;
-        let enabled = |kind: Option<&str>| {
-            let kind = kind.map(|kind| notification_channel::Column::Kind.eq(kind));
-            Query::select()
-                .column(notification_channel::Column::Id)
-                .from(notification_channel::Entity)
-                .and_where(notification_channel::Column::IsEnabled.eq(true))
-                .and_where_option(kind)
-                .to_owned()
-        };
-        let is_holding = Column::Hold.is_in(HOLDING);
-        let held = CaseStatement::new().case(is_holding, Expr::col(Column::NextAttemptAt));
-        let mail = CaseStatement::new().case(Column::ChannelId.in_subquery(enabled(Some(EMAIL))), 1).finally(0);
-        let waiting = notification::Entity::find()
-            .select_only()
-            .column(Column::ChannelId)
-            .column(Column::OwnerId)
-            .column_as(Column::NextAttemptAt.min(), "first_at")
-            .column_as(SimpleExpr::from(Func::max(held)), "held_until")
-            .column_as(SimpleExpr::from(Func::max(mail)), "is_mail")
-            .filter(Column::Status.eq(PENDING))
-            .filter(Column::NextAttemptAt.is_not_null())
-            .filter(Column::ChannelId.in_subquery(enabled(None)))
-            .filter(Condition::all().add_option(share.condition("notifications.channel_id")))
-            .group_by(Column::ChannelId)
-            .group_by(Column::OwnerId)
-            .into_tuple::<(Uuid, Uuid, Millis, Option<Millis>, i32)>()
-            .all(&self.read)
-            .await?;
-        let mut due: Vec<Due> = waiting
-            .into_iter()
-            .map(|(channel_id, owner_id, first, held, mail)| Due {
-                channel_id,
-                owner_id,
-                is_mail: mail > 0,
-                at: held.unwrap_or(first).into(),
-                is_held: held.is_some(),
-            })
-            .collect();
-        due.sort_unstable_by_key(|due| due.at);
-        Ok(due)
-    }
-
     /// Claims the next message of a channel: the one that blocks the others when it is due, otherwise new notifications,
-    /// otherwise what was refused before. A message that was not sent before has at most `most` notifications. Until `until` no
-    /// other instance sends it. None when nothing is due.
+    /// otherwise what was refused before; never the end of an alert before something earlier about it. A message that was not
+    /// sent before has at most `most` notifications. Until `until` no other instance sends it. None when nothing is due.
     pub async fn claim(
         &self,
         channel_id: Uuid,
@@ -299,48 +235,6 @@ impl Store {
     }
 }
 
-/// The rows of the message that is due on a channel, oldest first; none when nothing is due.
-async fn next_message(
-    connection: &impl ConnectionTrait,
-    channel_id: Uuid,
-    now: Timestamp,
-    most: u64,
-) -> Result<Vec<Notification>, StoreError> {
-    use notification::Column;
-    let pending =
-        || notification::Entity::find().filter(Column::Status.eq(PENDING)).filter(Column::ChannelId.eq(channel_id));
-    let due = || pending().filter(Column::NextAttemptAt.lte(Millis::from(now)));
-    let held = pending().filter(Column::Hold.is_in(HOLDING)).order_by_asc(Column::Id).all(connection).await?;
-    if !held.is_empty() {
-        return Ok(held_message(held, now, most));
-    }
-    // An attempted message keeps its rows: a recipient that has it knows its id, and must not find another content under it.
-    let new = due().filter(Column::Attempts.eq(0)).order_by_asc(Column::Id).limit(most).all(connection).await?;
-    if !new.is_empty() {
-        return Ok(new);
-    }
-    let refused = due().order_by_asc(Column::NextAttemptAt).order_by_asc(Column::Id).one(connection).await?;
-    let Some(refused) = refused else { return Ok(Vec::new()) };
-    let whole = pending().filter(Column::MessageId.eq(refused.message_id)).order_by_asc(Column::Id);
-    Ok(whole.all(connection).await?)
-}
-
-/// The rows of the first message among those for which the channel's others wait; none while it is not due.
-fn held_message(held: Vec<Notification>, now: Timestamp, most: u64) -> Vec<Notification> {
-    let Some(first) = held.first().cloned() else { return Vec::new() };
-    if first.next_attempt_at.is_none_or(|at| at > Millis::from(now)) {
-        return Vec::new();
-    }
-    if first.hold.as_deref() != Some(SPLIT) {
-        return held.into_iter().filter(|row| row.message_id == first.message_id).collect();
-    }
-    // A message has one number of attempts and one state of its recipients; rows of several messages may have been split.
-    let joins = |row: &Notification| {
-        row.hold == first.hold && row.attempts == first.attempts && row.recipients == first.recipients
-    };
-    held.into_iter().take_while(joins).take(usize::try_from(most).unwrap_or(usize::MAX)).collect()
-}
-
 /// The rows of a claimed message, while no other instance has claimed them.
 fn still(claim: &Claim) -> sea_orm::UpdateMany<notification::Entity> {
     use notification::Column;
@@ -357,26 +251,39 @@ pub(super) fn written(
     progress: &Progress,
     now: Timestamp,
 ) -> sea_orm::UpdateMany<notification::Entity> {
-    finished(attempt, now).col_expr(notification::Column::Recipients, Expr::value(progress.written()))
+    concluded(attempt, progress, now).col_expr(notification::Column::Recipients, Expr::value(progress.written()))
 }
 
+/// The same for rows that were not handed over: what is known of their recipients stays.
 pub(super) fn finished(attempt: &Attempt, now: Timestamp) -> sea_orm::UpdateMany<notification::Entity> {
+    concluded(attempt, &Progress::default(), now)
+}
+
+fn concluded(attempt: &Attempt, progress: &Progress, now: Timestamp) -> sea_orm::UpdateMany<notification::Entity> {
     use notification::Column;
-    let (status, error, again_at, hold) = match attempt {
-        Attempt::Sent { error } => (SENT, error.as_ref(), None, None),
-        Attempt::Failed { error, again_at, holds_others } => {
-            (PENDING, Some(error), Some(again_at.as_millis()), holds_others.then_some(UNREACHABLE))
-        }
-        Attempt::GivenUp { error } | Attempt::Ended { error } => (FAILED, Some(error), None, None),
-        Attempt::Split => (PENDING, None, Some(now.as_millis()), Some(SPLIT)),
+    let (status, error, again_at) = match attempt {
+        Attempt::Sent { error } => (SENT, error.as_ref(), None),
+        Attempt::Failed { error, again_at, .. } => (PENDING, Some(error), Some(again_at.as_millis())),
+        Attempt::GivenUp { error } | Attempt::Ended { error } => (FAILED, Some(error), None),
+        Attempt::Split => (PENDING, None, Some(now.as_millis())),
     };
     let finished_at = (status != PENDING).then_some(now.as_millis());
     notification::Entity::update_many()
         .col_expr(Column::Status, Expr::value(status))
         .col_expr(Column::Error, Expr::value(error.cloned()))
         .col_expr(Column::NextAttemptAt, Expr::value(again_at))
-        .col_expr(Column::Hold, Expr::value(hold))
+        .col_expr(Column::Hold, Expr::value(hold(attempt, progress)))
         .col_expr(Column::FinishedAt, Expr::value(finished_at))
+}
+
+/// The value of `hold` after an attempt.
+fn hold(attempt: &Attempt, progress: &Progress) -> Option<&'static str> {
+    match attempt {
+        Attempt::Failed { holds_others: true, .. } => Some(UNREACHABLE),
+        Attempt::Failed { holds_others: false, .. } => progress.is_final_for_some().then_some(PARTLY),
+        Attempt::Split => Some(SPLIT),
+        Attempt::Sent { .. } | Attempt::GivenUp { .. } | Attempt::Ended { .. } => None,
+    }
 }
 
 fn test_entry(channel: &Channel, actor: Actor, outcome: Outcome) -> Entry {

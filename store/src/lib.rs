@@ -37,6 +37,7 @@ mod commands;
 mod commit;
 mod connect;
 mod connections;
+mod due;
 mod ended_channels;
 mod enrolling;
 mod enrolments;
@@ -109,7 +110,7 @@ pub use approvals::{ApprovalServer, MAX_WAITING, NewApproval, Signing};
 pub use audit_log::{AuditChanges, AuditFilter};
 pub use batches::{BatchItem, BatchStanding};
 pub use channels::{ChannelPatch, NewChannel, SealedSettings};
-pub use claims::{Attempt, Claim, Due};
+pub use claims::{Attempt, Claim};
 pub use clock::SavedClock;
 pub use command_storage::Trimmed;
 pub use command_writes::{CommandChange, CommandEnd, CommandWrite};
@@ -117,6 +118,7 @@ pub use commit::{
     Claim as SessionClaim, Commit, Committed, Connected, Departure, Disconnected, Redescribed, has_replaced,
 };
 pub use connect::{DatabaseSettings, POSTGRES_CONNECTIONS, Pooler};
+pub use due::Due;
 pub use enrolling::{Enrolled, Enrolling, Newcomer};
 pub use enrolments::{Enrolment, EnrolmentGrant, EnrolmentTerms, KnownEnrolment, NewEnrolment};
 pub use entity::alert::Model as Alert;

@@ -103,6 +103,14 @@ impl Progress {
         self.0.values().any(|standing| matches!(standing, Standing::Delivered | Standing::Perhaps { .. }))
     }
 
+    /// Whether a recipient has the message, or may have it, and is not sent it again.
+    pub fn is_final_for_some(&self) -> bool {
+        self.0.iter().any(|(recipient, standing)| match standing {
+            Standing::Delivered | Standing::Perhaps { .. } => !self.is_left(recipient),
+            Standing::Waiting { .. } | Standing::Refused { .. } => false,
+        })
+    }
+
     /// The result; none when no recipient was tried.
     pub fn verdict(&self) -> Option<Verdict> {
         let taken = self.0.values().filter(|standing| **standing == Standing::Delivered).count();
@@ -165,6 +173,20 @@ mod tests {
 
         assert_eq!((once, progress.is_left("a")), (true, false));
         assert_eq!(progress.verdict(), Some(Verdict::Perhaps));
+    }
+
+    #[test]
+    fn it_is_final_for_those_who_are_not_sent_it_again() {
+        let mut progress = progress(&[("a", refused()), ("b", Standing::Waiting { reason: "450".to_owned() })]);
+
+        let nobody = progress.is_final_for_some();
+        progress.hand_over("c");
+        let once = progress.is_final_for_some();
+        progress.hand_over("c");
+
+        assert_eq!((nobody, once, progress.is_final_for_some()), (false, false, true));
+        progress.set("c", Standing::Delivered);
+        assert!(progress.is_final_for_some());
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod clock;
 mod deliveries;
 mod dispatcher;
 mod failures;
+mod order;
 mod outbox;
 mod push;
 mod reminders;

@@ -94,6 +94,31 @@ async fn what_is_rejected_holds_nobody_back() {
 }
 
 #[actix_web::test]
+async fn the_end_of_an_alert_arrives_after_its_beginning_however_long_that_was_refused() {
+    let scene = Scene::set().await;
+    scene.channel("ops").await;
+    let fake = Fake::new(|_, _| refuse(Refusal::Deferred));
+    let notifier = scene.notifier(&fake, pace());
+    let alert = scene.open("cpu is high").await;
+    notifier.nudge();
+    // Often enough that it holds up no other alert any more.
+    fake.saw(4).await;
+    scene.recover(&alert).await;
+    scene.open("disk is full").await;
+    notifier.nudge();
+
+    let is_overtaken = || async { fake.seen().iter().any(|it| is_about(it, "disk is full")).then_some(()) };
+    eventually("another alert goes past it", is_overtaken).await;
+    fake.now(|_, _| Reply::Take);
+
+    scene.emptied().await;
+    let arrived: Vec<String> = fake.seen().iter().flat_map(subjects).collect();
+    let last_beginning = arrived.iter().rposition(|line| line == "triggered cpu is high").unwrap();
+    let ends: Vec<usize> = (0..arrived.len()).filter(|at| arrived[*at] == "resolved cpu is high").collect();
+    assert!(ends.len() == 1 && ends[0] > last_beginning, "{arrived:?}");
+}
+
+#[actix_web::test]
 async fn a_destination_that_hangs_delays_its_own_channel_alone() {
     let scene = Scene::set().await;
     for dead in 0..10 {

@@ -20,7 +20,7 @@ use signalbox::notify::sender::{Receipt, Refused};
 use signalbox::notify::senders::OnlySender;
 use signalbox::notify::{Notifier, Parts};
 use signalbox::store::{
-    Alert, AlertAudience, AlertChange, AlertToNotify, Attempt, Channel, ChannelPatch, Delivery, DeliveryFilter,
+    Alert, AlertAudience, AlertChange, AlertToNotify, Attempt, Channel, ChannelPatch, Claim, Delivery, DeliveryFilter,
     NewChannel, PageRequest, Progress, SealedSettings, Share, Standing, Store,
 };
 use signalbox_protocol::Timestamp;
@@ -150,6 +150,16 @@ impl Scene {
             outbox.iter().all(|delivery| delivery.notification.status != "pending").then_some(outbox)
         })
         .await
+    }
+
+    /// Claims the next message of a channel for a minute.
+    pub async fn claimed(&self, channel: &Channel, now: Timestamp, most: u64) -> Option<Claim> {
+        self.store.claim(channel.id, now, now.plus_millis(60_000), most).await.unwrap()
+    }
+
+    /// Records the result of an attempt that changed nothing about the recipients.
+    pub async fn concluded(&self, claim: &Claim, attempt: &Attempt, now: Timestamp) {
+        self.store.conclude(claim, attempt, &claim.progress(), now).await.unwrap();
     }
 
     /// Delivers everything that is due on every channel.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use signalbox::notify::pace::Pace;
 use signalbox::notify::sender::{Refusal, Refused};
-use signalbox::store::{AlertAudience, AlertChange, Attempt, Channel, Claim, Progress, Share};
+use signalbox::store::{AlertAudience, AlertChange, Attempt, Claim, Progress, Share};
 use signalbox_protocol::Timestamp;
 
 use super::scene::{Fake, Reply, Scene, pace, subjects};
@@ -29,14 +29,6 @@ impl Scene {
             audience: AlertAudience::default(),
         };
         self.store.change_alerts(&subjects.iter().map(opened).collect::<Vec<_>>()).await.unwrap();
-    }
-
-    async fn claimed(&self, channel: &Channel, now: Timestamp, most: u64) -> Option<Claim> {
-        self.store.claim(channel.id, now, now.plus_millis(MINUTE), most).await.unwrap()
-    }
-
-    async fn concluded(&self, claim: &Claim, attempt: &Attempt, now: Timestamp) {
-        self.store.conclude(claim, attempt, &claim.progress(), now).await.unwrap();
     }
 }
 
