@@ -55,7 +55,8 @@ impl Backlog {
         }
     }
 
-    /// How often all samples were renumbered. Callers that remember numbers forget them when this rises.
+    /// How often all samples were renumbered, or the acknowledged number went back. Callers that remember numbers forget them
+    /// when this rises.
     pub fn epoch(&self) -> u64 {
         self.lock().epoch()
     }

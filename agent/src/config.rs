@@ -190,6 +190,8 @@ pub struct BufferLimits {
     pub disk_bytes_at_most: u64,
     /// How long a file that cannot be read is tried again. Then it is skipped, so that the samples after it are sent.
     pub read_again_for: Duration,
+    /// How soon a directory that could not be used is tried again.
+    pub open_again_after: Duration,
     /// Without a writable directory: more than an hour at 5 s, so that the agent stays small.
     pub memory_bytes: usize,
 }
@@ -202,6 +204,7 @@ impl Default for BufferLimits {
             disk_samples: 17_280,
             disk_bytes_at_most: 512 << 20,
             read_again_for: Duration::from_secs(600),
+            open_again_after: Duration::from_secs(60),
             memory_bytes: 1 << 20,
         }
     }

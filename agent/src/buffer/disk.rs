@@ -6,6 +6,9 @@
 //! Only a damaged file is removed with its samples. One that cannot be read, or is of another version, is skipped: it stays for
 //! the next start, unless newer samples need its room. An acknowledgement covers all older samples, which would include those
 //! of skipped files. So none is recorded while there are any, and a restart then sends the last file's samples again.
+//!
+//! A run that keeps more than the usual bytes, because its samples are large or frequent, notes in each new file how many samples
+//! it keeps, which the next run does not know otherwise. What that finds may be a file more, and each restart would add to it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File};
@@ -18,6 +21,7 @@ use super::reader::Reader;
 use super::record::{self, Kind};
 use super::segment::Segment;
 use super::series;
+use super::skipped::SkippedFile;
 use crate::catalog::Catalog;
 use crate::config::BufferLimits;
 use crate::state::{OpenError, StateDir, close_to_others};
@@ -37,7 +41,7 @@ pub struct Left {
     pub unused_from: u64,
     /// The highest acknowledged number.
     pub acked: u64,
-    /// How many samples come after it, where they take more bytes than usual; otherwise 0.
+    /// How many samples the last run kept, at most those that come after it, where they take more bytes than usual; otherwise 0.
     pub large_backlog: u64,
 }
 
@@ -65,25 +69,19 @@ pub struct DiskLog {
     _state: StateDir,
 }
 
-/// A file that this run does not read.
-#[derive(Debug)]
-struct SkippedFile {
-    path: PathBuf,
-    bytes: u64,
-}
-
 impl DiskLog {
     /// Opens the directory, with what earlier runs left in it.
     pub fn open(state: StateDir, limits: BufferLimits, catalog: Catalog) -> Result<(Self, Left), OpenError> {
         let dir = state.claim()?.to_owned();
-        let (mut segments, mut acked) = (VecDeque::new(), 0);
+        let (mut segments, mut acked, mut limit) = (VecDeque::new(), 0, None);
         let (mut skipped, mut reason) = (VecDeque::new(), None);
         for path in Segment::paths(&dir)? {
             close_to_others(&path);
             match Segment::scan(path.clone()) {
-                Ok((segment, number)) => {
-                    acked = acked.max(number);
-                    segments.push_back(segment);
+                Ok(scan) => {
+                    acked = acked.max(scan.acked);
+                    limit = scan.limit.or(limit);
+                    segments.push_back(scan.segment);
                 }
                 Err(error) if record::is_damage(&error) => {
                     tracing::warn!(%error, path = %path.display(), "removing a damaged file of the buffer");
@@ -120,8 +118,8 @@ impl DiskLog {
         };
         log.remove_up_to(acked);
         // Within the usual bytes no run needed more room than this one has. Otherwise one had a shorter interval.
-        let is_large = log.bytes() > limits.disk_bytes.saturating_add(limits.segment_bytes);
-        let large_backlog = if is_large { log.count_after(acked) } else { 0 };
+        let count = if log.is_large() { log.count_after(acked) } else { 0 };
+        let large_backlog = limit.map_or(count, |kept| count.min(kept));
         let left = Left { end: log.end(), unused_from, acked, large_backlog };
         Ok((log, left))
     }
@@ -134,6 +132,11 @@ impl DiskLog {
     /// The length of all segments.
     fn bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.bytes).sum()
+    }
+
+    /// Whether all segments take more than the usual bytes, which they may exceed by one.
+    fn is_large(&self) -> bool {
+        self.bytes() > self.limits.disk_bytes.saturating_add(self.limits.segment_bytes)
     }
 
     /// How many samples come after number `seq`.
@@ -288,6 +291,10 @@ impl DiskLog {
         self.writer = Some(file);
         self.described.clear();
         self.description_bytes = 0;
+        if self.is_large() {
+            let limit = self.limits.disk_samples;
+            self.write(Kind::Limit, &limit.to_le_bytes())?;
+        }
         Ok(())
     }
 
@@ -376,18 +383,5 @@ impl DiskLog {
 fn remove(path: &Path) {
     if let Err(error) = fs::remove_file(path) {
         tracing::warn!(%error, path = %path.display(), "cannot remove a file of the buffer");
-    }
-}
-
-impl SkippedFile {
-    fn at(path: PathBuf) -> Self {
-        let bytes = path.symlink_metadata().map_or(0, |metadata| metadata.len());
-        Self { path, bytes }
-    }
-
-    /// A number after all of its samples, as far as its name and length tell.
-    fn end_at_most(&self) -> u64 {
-        let samples = self.bytes / record::length(0) as u64;
-        Segment::first_by_name(&self.path).map_or(0, |first| first.saturating_add(samples + 1))
     }
 }

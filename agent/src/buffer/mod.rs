@@ -8,8 +8,13 @@
 //! The agent never waits for a disk that hangs, not even at the start. Until the files are open, this run's samples are
 //! numbered from the current time on, and those of earlier runs count as older and unreadable. If they turn out to be newer,
 //! because the clock is wrong, this run's samples are renumbered.
+//!
+//! A directory that cannot be used at the start is tried again. Until then this run goes without it, so that what the service
+//! acknowledges frees memory. Once it can be used, what earlier runs left there is older than what was acknowledged, and is sent
+//! all the same: the acknowledged number goes back to theirs, and the connection begins again after it.
 
 mod disk;
+mod files;
 #[cfg(test)]
 pub mod fixture;
 mod memory;
@@ -17,25 +22,24 @@ mod reader;
 pub(crate) mod record;
 pub(crate) mod segment;
 pub(crate) mod series;
+mod skipped;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
-use disk::{DiskLog, Left};
+use disk::Left;
+use files::{Disk, Files};
 use memory::MemoryLog;
 
 use crate::catalog::Catalog;
 use crate::config::{BufferLimits, Interval};
-use crate::state::{DiskWorker, OpenError, Opening, Presence, StateDir, WAIT};
+use crate::state::{DiskWorker, OpenError, Presence, StateDir, WAIT};
 
 /// Samples in one `metrics` message: far below the protocol's 1024.
 const BATCH_SAMPLES: u16 = 256;
 /// A batch of at least this many bytes is complete. Four such batches in flight bound the memory while a backlog is sent.
 const BATCH_BYTES: usize = 128 * 1024;
-
-/// The consequence, for people, while the disk is away.
-const CONSEQUENCE: &str = "samples are kept in memory until it is back";
 
 /// Consecutive samples, encoded one after the other.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -62,22 +66,14 @@ impl Batch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Away;
 
-/// The state of the files.
-#[derive(Debug)]
-enum Disk {
-    /// There is no writable directory.
-    Missing,
-    /// The files are being opened: half a gigabyte is read at worst, and a disk may hang.
-    Opening(Opening<DiskLog, Left, OpenError>),
-    Open(DiskWorker<DiskLog>),
-}
-
 #[derive(Debug)]
 pub struct Buffer {
-    disk: Disk,
+    files: Files,
+    /// Whether the directory could not be used so far, which the log says.
+    has_failed: bool,
     /// Why the directory cannot be this agent's, where that was found out late.
     refusal: Option<OpenError>,
-    /// How often all samples were renumbered.
+    /// How often all samples were renumbered, or the acknowledged number went back.
     epoch: u64,
     /// This run's first number, until the files are open.
     first: u64,
@@ -111,8 +107,8 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Opens the buffer in a directory, with what earlier runs left there. If the directory cannot be written, samples stay in
-    /// memory. If its disk hangs, the files are added when they are open.
+    /// Opens the buffer in a directory, with what earlier runs left there. If the directory cannot be used, samples stay in
+    /// memory until it can be. If its disk hangs, the files are added when they are open.
     pub fn open(
         state: Option<StateDir>,
         limits: BufferLimits,
@@ -120,7 +116,8 @@ impl Buffer {
         unix_millis: u64,
     ) -> Result<Self, OpenError> {
         let mut buffer = Self {
-            disk: Disk::Missing,
+            files: Files::new(limits, catalog),
+            has_failed: false,
             refusal: None,
             epoch: 0,
             first: unix_millis,
@@ -138,19 +135,17 @@ impl Buffer {
             dropped_lately: 0,
             is_disk_failing: false,
         };
-        let opening = state.map(|state| DiskWorker::open(CONSEQUENCE, move || DiskLog::open(state, limits, catalog)));
-        match opening.transpose() {
-            Ok(None) => buffer.take_up(Left::default()),
-            Ok(Some(opening)) => {
-                buffer.disk = Disk::Opening(opening);
+        match state.map(|state| buffer.files.open(state)) {
+            None => buffer.take_up(Left::default()),
+            Some(Ok(())) => {
                 // Any older number may be on the disk.
                 buffer.on_disk = unix_millis - 1;
                 buffer.look_for_files(WAIT);
-                if let Disk::Opening(opening) = &buffer.disk {
+                if let Disk::Opening(_, opening) = &buffer.files.disk {
                     opening.tell();
                 }
             }
-            Err(error) => buffer.go_without(&error.into()),
+            Some(Err(error)) => buffer.go_without(&error),
         }
         buffer.refusal.take().map_or(Ok(buffer), Err)
     }
@@ -197,7 +192,7 @@ impl Buffer {
             if from + 1 == self.on_disk && self.on_disk == *latest && *latest <= until {
                 batch.push(*latest, sample);
             } else {
-                let worker = self.worker().ok_or(Away)?;
+                let worker = self.files.worker().ok_or(Away)?;
                 let (found, lost) = worker.call(move |log| log.read_past_damage(from, until)).ok_or(Away)?;
                 self.dropped += lost;
                 self.unreadable = if found.is_ok() { 0 } else { until.min(self.on_disk) };
@@ -233,7 +228,7 @@ impl Buffer {
 
     /// The number up to which samples cannot be read at present, because their disk is away or fails; 0 where all can be.
     pub fn unreadable_until(&mut self) -> u64 {
-        let may_be_away = !matches!(self.disk, Disk::Missing) && self.on_disk > self.acked;
+        let may_be_away = !matches!(self.files.disk, Disk::Missing) && self.on_disk > self.acked;
         let is_away = may_be_away && !self.welcome_back();
         if is_away { self.on_disk } else { self.unreadable }
     }
@@ -254,7 +249,8 @@ impl Buffer {
         self.acked
     }
 
-    /// How often all samples were renumbered. Callers that remember numbers forget them when this rises.
+    /// How often all samples were renumbered, or the acknowledged number went back. Callers that remember numbers forget them
+    /// when this rises.
     pub fn epoch(&mut self) -> u64 {
         self.look_for_files(Duration::ZERO);
         self.epoch
@@ -267,28 +263,34 @@ impl Buffer {
 
     /// Adds what earlier runs left, once the files are open.
     fn look_for_files(&mut self, limit: Duration) {
-        let opening = match std::mem::replace(&mut self.disk, Disk::Missing) {
-            Disk::Opening(opening) => opening,
-            other @ (Disk::Missing | Disk::Open(_)) => {
-                self.disk = other;
-                return;
-            }
-        };
-        match opening.wait(limit) {
-            Err(still) => self.disk = Disk::Opening(still),
-            Ok(Ok((worker, left))) => {
-                self.disk = Disk::Open(worker);
+        match self.files.look(limit) {
+            None => {}
+            Some(Ok(left)) => {
+                if std::mem::take(&mut self.has_failed) {
+                    tracing::info!("the state directory can be used: samples are stored in it from now on");
+                    // What was acknowledged is neither in memory nor in the files.
+                    self.acked = 0;
+                    self.epoch += 1;
+                }
                 self.take_up(left);
             }
-            Ok(Err(error)) => self.go_without(&error),
+            Some(Err(error)) => self.go_without(&error),
         }
     }
 
     fn go_without(&mut self, error: &OpenError) {
-        if error.is_misconfiguration() {
-            self.refusal = Some(error.clone());
-        } else {
-            tracing::warn!(%error, "cannot use the state directory: samples are kept in memory only");
+        match (error.is_misconfiguration(), std::mem::replace(&mut self.has_failed, true)) {
+            (true, false) => self.refusal = Some(error.clone()),
+            // An agent that has run until now is worth more than its buffer.
+            (true, true) => {
+                tracing::warn!(%error, "cannot use the state directory: samples are kept in memory only");
+                return;
+            }
+            (false, false) => tracing::warn!(
+                %error,
+                "cannot use the state directory: samples are kept in memory only until that is possible"
+            ),
+            (false, true) => return,
         }
         self.take_up(Left::default());
     }
@@ -313,13 +315,6 @@ impl Buffer {
         self.disk_samples = self.disk_samples.max(left.large_backlog);
     }
 
-    fn worker(&mut self) -> Option<&mut DiskWorker<DiskLog>> {
-        match &mut self.disk {
-            Disk::Open(worker) => Some(worker),
-            Disk::Missing | Disk::Opening(_) => None,
-        }
-    }
-
     /// None when the sample must stay in memory: the disk is away, or fails.
     fn append_to_disk(&mut self, seq: u64, sample: &[u8]) -> Option<u64> {
         if !self.welcome_back() {
@@ -338,7 +333,7 @@ impl Buffer {
     fn put(&mut self, samples: Vec<(u64, Box<[u8]>)>) -> Option<u64> {
         let (acked, last) = (self.acked, samples.last().map_or(self.on_disk, |(seq, _)| *seq));
         let (is_ack_owed, disk_samples) = (std::mem::take(&mut self.is_ack_owed), self.disk_samples);
-        let appended = self.worker()?.call(move |log| {
+        let appended = self.files.worker()?.call(move |log| {
             if is_ack_owed {
                 log.note_ack(acked);
             }
@@ -360,11 +355,11 @@ impl Buffer {
 
     /// Whether the disk can be called. A disk that is back first learns what was acknowledged in the meantime.
     fn welcome_back(&mut self) -> bool {
-        match self.worker().map(DiskWorker::presence) {
+        match self.files.worker().map(DiskWorker::presence) {
             Some(Presence::Here) => true,
             Some(Presence::Back) => {
                 self.ack_on_disk();
-                self.worker().is_some_and(|worker| worker.presence() == Presence::Here)
+                self.files.worker().is_some_and(|worker| worker.presence() == Presence::Here)
             }
             Some(Presence::Away) | None => false,
         }
@@ -373,7 +368,7 @@ impl Buffer {
     fn ack_on_disk(&mut self) {
         let acked = self.acked;
         self.is_ack_owed = false;
-        _ = self.worker().and_then(|worker| worker.call(move |log| log.note_ack(acked)));
+        _ = self.files.worker().and_then(|worker| worker.call(move |log| log.note_ack(acked)));
     }
 }
 

@@ -35,7 +35,7 @@ impl Reader {
             match record::read(&mut self.file, sample)? {
                 Some(Kind::Sample) => break,
                 Some(Kind::Series) => self.ids.extend(SeriesIds::read(sample, catalog)),
-                Some(Kind::Ack | Kind::Unknown(_)) => {}
+                Some(Kind::Ack | Kind::Limit | Kind::Unknown(_)) => {}
                 None => return Err(io::ErrorKind::UnexpectedEof.into()),
             }
         }

@@ -17,6 +17,8 @@ pub enum Kind {
     Ack,
     /// The meaning of the ids in the samples that follow. Since version 2.
     Series,
+    /// How many samples the buffer keeps, where they take more bytes than usual; eight bytes.
+    Limit,
     /// A kind of a later version, which readers skip.
     Unknown(u8),
 }
@@ -27,12 +29,13 @@ impl Kind {
             Self::Sample => 1,
             Self::Ack => 2,
             Self::Series => 3,
+            Self::Limit => 4,
             Self::Unknown(tag) => tag,
         }
     }
 
     fn of(tag: u8) -> Self {
-        let known = [Self::Sample, Self::Ack, Self::Series];
+        let known = [Self::Sample, Self::Ack, Self::Series, Self::Limit];
         known.into_iter().find(|kind| kind.tag() == tag).unwrap_or(Self::Unknown(tag))
     }
 }

@@ -28,6 +28,16 @@ pub struct Segment {
     pub bytes: u64,
 }
 
+/// What a file of an earlier run says.
+#[derive(Debug)]
+pub struct Scan {
+    pub segment: Segment,
+    /// The highest acknowledged number.
+    pub acked: u64,
+    /// How many samples that run kept, if the file says so.
+    pub limit: Option<u64>,
+}
+
 impl Segment {
     /// The number after its last sample.
     pub fn end(&self) -> u64 {
@@ -52,17 +62,18 @@ impl Segment {
         Ok((Self { path, first, count: 0, bytes: HEAD_BYTES as u64 }, file))
     }
 
-    /// Reads a file of an earlier run up to its end, or to where a kill truncated it. Also returns the highest acknowledged
-    /// number in it. After an error that [is damage](record::is_damage) there is nothing to keep; after any other it must stay.
-    pub fn scan(path: PathBuf) -> io::Result<(Self, u64)> {
+    /// Reads a file of an earlier run up to its end, or to where a kill truncated it. After an error that
+    /// [is damage](record::is_damage) there is nothing to keep; after any other it must stay.
+    pub fn scan(path: PathBuf) -> io::Result<Scan> {
         let mut reader = BufReader::new(File::open(&path)?);
         let (first, mut acked) = read_head(&mut reader)?;
         let mut segment = Self { path, first, count: 0, bytes: HEAD_BYTES as u64 };
-        let mut payload = Vec::new();
+        let (mut limit, mut payload) = (None, Vec::new());
         loop {
             match record::read(&mut reader, &mut payload) {
                 Ok(Some(Kind::Sample)) => segment.count += 1,
-                Ok(Some(Kind::Ack)) => acked = acked.max(ack_number(&payload)),
+                Ok(Some(Kind::Ack)) => acked = acked.max(number_in(&payload).unwrap_or_default()),
+                Ok(Some(Kind::Limit)) => limit = number_in(&payload).or(limit),
                 Ok(Some(Kind::Series | Kind::Unknown(_))) => {}
                 Ok(None) => break,
                 Err(error) if record::is_damage(&error) => {
@@ -73,7 +84,7 @@ impl Segment {
             }
             segment.bytes += record::length(payload.len()) as u64;
         }
-        Ok((segment, acked))
+        Ok(Scan { segment, acked, limit })
     }
 
     /// The first number of the file at this path, as [`Segment::create`] names it.
@@ -139,6 +150,6 @@ fn is_of_another_version(magic: &[u8]) -> bool {
     !is_known && version.is_some_and(|version| version.iter().all(u8::is_ascii_digit))
 }
 
-fn ack_number(payload: &[u8]) -> u64 {
-    payload.try_into().map(u64::from_le_bytes).unwrap_or_default()
+fn number_in(payload: &[u8]) -> Option<u64> {
+    payload.try_into().ok().map(u64::from_le_bytes)
 }

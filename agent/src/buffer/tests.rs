@@ -1,5 +1,6 @@
 mod calls;
 mod hang;
+mod late;
 mod room;
 mod series;
 mod unreadable;
@@ -20,6 +21,7 @@ fn small() -> BufferLimits {
         disk_samples: 0,
         disk_bytes_at_most: 100_000,
         read_again_for: Duration::from_millis(100),
+        open_again_after: Duration::from_secs(60),
         memory_bytes: 100,
     }
 }

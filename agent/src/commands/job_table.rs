@@ -1,9 +1,10 @@
-//! The commands that the agent holds: running ones, and those whose result the service has not acknowledged.
+//! The commands that the agent holds: running ones, those whose result the service has not acknowledged, and those whose refusal
+//! it was not sent yet.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use signalbox_protocol::agent::{CommandResult, RequestError, Stream};
+use signalbox_protocol::agent::{AgentMessage, CommandResult, RequestError, Response, Stream};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -39,6 +40,8 @@ enum State {
     /// Accepts the time within which the command has to end on its own; none once it was asked to end.
     Running(Option<oneshot::Sender<Duration>>),
     Ended(CommandResult),
+    /// It never began.
+    Refused(RequestError),
 }
 
 impl Job {
@@ -50,12 +53,29 @@ impl Job {
         Self { output, state: State::Ended(result) }
     }
 
-    /// None while it runs.
+    pub fn refused(refusal: RequestError) -> Self {
+        Self { output: Output::default(), state: State::Refused(refusal) }
+    }
+
+    /// None while it runs, and where it never began.
     pub fn result(&self) -> Option<&CommandResult> {
         match &self.state {
-            State::Running(_) => None,
             State::Ended(result) => Some(result),
+            State::Running(_) | State::Refused(_) => None,
         }
+    }
+
+    /// What the service is sent after the output; none while it runs.
+    pub fn last_message(&self, command_id: Uuid) -> Option<AgentMessage> {
+        match &self.state {
+            State::Running(_) => None,
+            State::Ended(result) => Some(AgentMessage::CommandResult(result.clone())),
+            State::Refused(refusal) => Some(AgentMessage::Response(Response::new(command_id, Err(refusal.clone())))),
+        }
+    }
+
+    fn is_running(&self) -> bool {
+        matches!(self.state, State::Running(_))
     }
 
     fn end(&mut self, grace: Duration) {
@@ -91,7 +111,7 @@ impl JobTable {
     }
 
     pub fn running(&self) -> usize {
-        self.jobs.values().filter(|job| job.result().is_none()).count()
+        self.jobs.values().filter(|job| job.is_running()).count()
     }
 
     fn bytes(&self) -> usize {
@@ -134,9 +154,9 @@ impl JobTable {
         }
     }
 
-    /// Removes output and result of a command that has ended; its id is remembered for a while.
+    /// Removes output and result of a command that does not run; its id is remembered for a while.
     pub fn acknowledge(&mut self, command_id: Uuid) -> bool {
-        if self.get(command_id).and_then(Job::result).is_none() {
+        if self.get(command_id).is_none_or(Job::is_running) {
             return false;
         }
         self.jobs.remove(&command_id);
@@ -228,6 +248,18 @@ mod tests {
         assert!(!held.acknowledge(id(1)));
         assert!(!held.acknowledge(id(2)));
         assert_eq!(held.ids(), [id(1)]);
+    }
+
+    #[test]
+    fn a_refused_command_does_not_run_and_is_held_until_it_is_acknowledged() {
+        let mut held = JobTable::default();
+        held.insert(id(1), Job::refused(RequestError::new("agent_busy", "the agent ended")));
+
+        let (running, ids) = (held.running(), held.ids());
+        let is_forgotten = held.acknowledge(id(1));
+
+        assert_eq!((running, ids, is_forgotten), (0, vec![id(1)], true));
+        assert!(held.ids().is_empty() && held.knows(id(1)));
     }
 
     #[test]

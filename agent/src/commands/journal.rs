@@ -1,7 +1,8 @@
 //! Commands on the disk, so that a result outlives the agent and no command runs twice.
 //!
 //! One file per command, named by its id, of up to three records: `Begun` before the shell starts, `Spawned` right after it,
-//! `Ended` with result and output before the result is first sent. A record that a kill truncated counts as not written.
+//! `Ended` with result and output before the result is first sent. A record that a kill truncated counts as not written. A command
+//! that came when the agent could not answer any more has `Refused` alone: it never begins, and the next start refuses it.
 //!
 //! What was written survives the agent's end, not a power cut, because nothing is synced on the way (a sync costs more than the
 //! shell). Nor is that necessary: after a power cut nothing of a command runs any more, nothing runs it again, and the service
@@ -18,7 +19,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use signalbox_protocol::agent::CommandResult;
+use signalbox_protocol::agent::{CommandResult, RequestError};
 use signalbox_protocol::codec::MAX_DEPTH;
 use uuid::Uuid;
 
@@ -36,6 +37,7 @@ enum Record {
     Begun { boot_id: String },
     Spawned(Identity),
     Ended { result: CommandResult, pieces: Vec<Piece> },
+    Refused(RequestError),
 }
 
 #[derive(Debug)]
@@ -60,6 +62,8 @@ pub enum RecoveredJob {
     },
     /// It ran when the agent was killed. With its shell, unless the machine has rebooted since.
     Unfinished(Option<Identity>),
+    /// It never began.
+    Refused(RequestError),
 }
 
 impl Journal {
@@ -86,6 +90,12 @@ impl Journal {
     /// Records its end.
     pub fn ended(&self, command_id: Uuid, ended: Ended) -> io::Result<()> {
         write(&mut self.append_to(command_id)?, &ended.into())
+    }
+
+    /// Records that a command never begins. An error where it has a file.
+    pub fn refused(&self, command_id: Uuid, refusal: RequestError) -> io::Result<()> {
+        let mut file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(self.path(command_id))?;
+        write(&mut file, &Record::Refused(refusal))
     }
 
     /// Writes all records of a command again, whatever its file contains.
@@ -158,6 +168,7 @@ impl Journal {
                 Record::Ended { result, pieces } => {
                     return Some(RecoveredJob::Ended { result, output: Output::of(&pieces) });
                 }
+                Record::Refused(refusal) => return Some(RecoveredJob::Refused(refusal)),
             }
         }
         Some(RecoveredJob::Unfinished(shell.filter(|_| runs_here == Some(true)))).filter(|_| runs_here.is_some())
@@ -272,6 +283,22 @@ mod tests {
 
         assert_eq!(only(&journal), (None, Some(SHELL)));
         journal.boot_id = "another".into();
+        assert_eq!(only(&journal), (None, None));
+    }
+
+    #[test]
+    fn a_refused_command_is_found_with_its_refusal_and_one_that_began_is_not_refused() {
+        let (_dir, journal) = journal();
+        let refusal = RequestError::new("agent_busy", "the agent ended");
+
+        journal.refused(ID, refusal.clone()).unwrap();
+        let found = journal.load(64).unwrap();
+        journal.remove(ID);
+        journal.begin(ID).unwrap();
+        let too_late = journal.refused(ID, refusal.clone());
+
+        assert!(matches!(found.as_slice(), [(ID, RecoveredJob::Refused(error))] if *error == refusal), "{found:?}");
+        assert_eq!(too_late.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(only(&journal), (None, None));
     }
 

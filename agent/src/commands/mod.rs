@@ -8,7 +8,8 @@
 //!
 //! When the agent is stopped, running commands are asked to end and then killed, all within the time that a stop may take. They
 //! count as cancelled, because somebody ended them on purpose, and the next start sends their result. `lost` is for unknown
-//! outcomes: the agent was killed. Processes that still run then are ended at the next start.
+//! outcomes: the agent was killed. Processes that still run then are ended at the next start. A command that comes after the agent
+//! has said goodbye does not begin; the next start refuses it.
 
 mod job_table;
 mod journal;
@@ -104,8 +105,7 @@ impl Commands {
             tracing::debug!(job.id = %command_id, "ignored a command that came twice");
             return None;
         }
-        let by = execute.by.clone().unwrap_or_default();
-        let command: String = execute.command.chars().take(LOGGED_CHARACTERS).collect();
+        let (by, command) = logged(&execute);
         match self.start(execute) {
             Ok(()) => {
                 tracing::info!(job.id = %command_id, by, command, "runs a command");
@@ -116,6 +116,19 @@ impl Commands {
                 Some(Response::new(command_id, Err(refusal)))
             }
         }
+    }
+
+    /// Refuses a command that the service sent before it knew that the agent ends, on a connection that sends nothing any more: the
+    /// next start sends the refusal. Without a state directory the command counts as lost.
+    pub fn decline(&self, execute: &Execute) {
+        let command_id = execute.command_id;
+        if self.lock().knows(command_id) {
+            return;
+        }
+        let refusal = RequestError::new("agent_busy", "the agent was ending when the command came: send it again");
+        let (by, command) = logged(execute);
+        tracing::warn!(job.id = %command_id, by, command, reason = refusal.detail, "refused a command");
+        self.shared.records.refused(command_id, refusal);
     }
 
     /// Ends a command with its whole process group, if it runs.
@@ -130,7 +143,8 @@ impl Commands {
         }
     }
 
-    /// The running commands, and those whose result was not acknowledged. None while it is unknown which an earlier run left.
+    /// The running commands, those whose result was not acknowledged, and those whose refusal was not sent. None while it is unknown
+    /// which an earlier run left.
     pub fn ids(&self) -> Option<Vec<Uuid>> {
         self.shared.records.is_read().then(|| self.lock().ids())
     }
@@ -222,6 +236,7 @@ impl Commands {
                 _ if self.lock().knows(command_id) => {}
                 RecoveredJob::Ended { result, output } => self.lock().insert(command_id, Job::ended(result, output)),
                 RecoveredJob::Unfinished(shell) => self.lose(command_id, shell),
+                RecoveredJob::Refused(refusal) => self.lock().insert(command_id, Job::refused(refusal)),
             }
         }
         self.shared.news.notify_one();
@@ -312,6 +327,11 @@ impl Commands {
     fn lock(&self) -> MutexGuard<'_, JobTable> {
         self.shared.held.lock()
     }
+}
+
+/// Who sent a command, and the beginning of its text, for the host's log.
+fn logged(execute: &Execute) -> (String, String) {
+    (execute.by.clone().unwrap_or_default(), execute.command.chars().take(LOGGED_CHARACTERS).collect())
 }
 
 fn result(command_id: Uuid, end: End, duration: Duration) -> CommandResult {

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use signalbox_protocol::agent::CommandResult;
+use signalbox_protocol::agent::{CommandResult, RequestError};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -51,7 +51,7 @@ struct Files {
     proc: PathBuf,
     /// Whether the directory could not be used before, which the log says.
     has_failed: bool,
-    /// Held from then on while the directory is used: the buffer, which holds it otherwise, does without it.
+    /// Held from then on while the directory is used: the buffer, which holds it otherwise, may still do without it.
     _held: Option<StateDir>,
     /// Commands whose files have wrong contents: at most those that are held, and those that were on the disk.
     stale: BTreeMap<Uuid, Stale>,
@@ -137,6 +137,11 @@ impl Records {
         } else {
             files.leave(result.command_id, Stale::BEGUN);
         }
+    }
+
+    /// Records a refusal for the next start. Where the disk does not take it, the command counts as lost.
+    pub fn refused(&self, command_id: Uuid, refusal: RequestError) {
+        self.lock().call(command_id, move |journal| journal.refused(command_id, refusal));
     }
 
     pub fn remove(&self, command_id: Uuid) {

@@ -1,4 +1,5 @@
-//! What a connection still has to send of the commands: their output from its beginning, and then their result.
+//! What a connection still has to send of the commands: their output from its beginning, and then their result, or the refusal of
+//! one that never began.
 //!
 //! The beginning of an output is sent as fast as the connection accepts it. Later output is sent at a limited rate while the
 //! command runs, skipping what was omitted in the meantime, so that a command that floods its output never fills the line. A
@@ -39,7 +40,8 @@ struct SendState {
 struct Progress {
     /// Output before this offset was sent.
     offset: u64,
-    has_result: bool,
+    /// Whether the result or the refusal was sent.
+    has_last: bool,
 }
 
 /// What there is to send.
@@ -62,7 +64,13 @@ impl Uplink {
         loop {
             let next = self.told.next(&self.commands.lock(), Instant::now());
             match next {
-                Next::Message(message) => return *message,
+                Next::Message(message) => {
+                    if let AgentMessage::Response(refusal) = &*message {
+                        // Nobody acknowledges a refusal: it is sent once.
+                        self.commands.acknowledge(refusal.request_id);
+                    }
+                    return *message;
+                }
                 Next::At(instant) => tokio::select! {
                     () = self.commands.news() => {}
                     () = sleep_until(instant) => {}
@@ -107,13 +115,12 @@ impl SendState {
             progress.offset = piece.end();
             return Next::Message(Box::new(output(command_id, piece)));
         }
-        match job.result() {
-            Some(result) if !progress.has_result => {
-                progress.has_result = true;
-                Next::Message(Box::new(AgentMessage::CommandResult(result.clone())))
-            }
-            _ => Next::Nothing,
+        if progress.has_last {
+            return Next::Nothing;
         }
+        let Some(last) = job.last_message(command_id) else { return Next::Nothing };
+        progress.has_last = true;
+        Next::Message(Box::new(last))
     }
 }
 
@@ -124,8 +131,8 @@ fn output(command_id: Uuid, piece: Piece) -> AgentMessage {
 
 #[cfg(test)]
 mod tests {
-    use signalbox_protocol::agent::CommandResult;
     use signalbox_protocol::agent::Stream::Stdout;
+    use signalbox_protocol::agent::{CommandResult, RequestError, Response};
 
     use super::*;
 
@@ -216,6 +223,18 @@ mod tests {
         let said = all(&mut told, &held, now);
 
         assert_eq!(said[1], Err(OTHER));
+    }
+
+    #[test]
+    fn a_command_that_never_began_is_refused_once() {
+        let (mut held, now) = (JobTable::default(), Instant::now());
+        let (mut told, refusal) = (SendState::new(now), RequestError::new("agent_busy", "the agent ended"));
+        held.insert(ID, Job::refused(refusal.clone()));
+
+        let (first, second) = (told.next(&held, now), told.next(&held, now));
+
+        let expected = AgentMessage::Response(Response::new(ID, Err(refusal)));
+        assert_eq!((first, second), (Next::Message(Box::new(expected)), Next::Nothing));
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl<'a> Delivery<'a> {
         self.backlog.ack(durable);
     }
 
-    /// Begins again after what is acknowledged, when all samples were renumbered.
+    /// Begins again after what is acknowledged, when all samples were renumbered or that number went back.
     fn follow_numbers(&mut self) {
         if self.backlog.epoch() != self.epoch {
             // The ids of series do not change.

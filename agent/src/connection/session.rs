@@ -107,7 +107,7 @@ pub async fn serve(
         let step = tokio::select! {
             () = shutdown.as_mut() => {
                 drop(session);
-                let _ = timeout(timing.closing, close(writer, &mut stream)).await;
+                let _ = timeout(timing.closing, close(writer, &mut stream, &controls.commands)).await;
                 return Ended::ForGood(Exit::Stopped);
             }
             frame = stream.next() => {
@@ -302,11 +302,21 @@ async fn write(
     sink.send(Message::Close(Some(frame))).await
 }
 
-/// Closes cleanly: the writer sends what is queued and the close frame, the service answers with its own.
-async fn close(writer: Pin<&mut impl Future<Output = Result<(), WsError>>>, stream: &mut SplitStream<Socket>) {
-    if writer.await.is_ok() {
-        while let Some(Ok(_)) = stream.next().await {}
-    }
+/// Closes cleanly: the writer sends what is queued and the close frame, the service answers with its own. Commands that it sends
+/// before it has read that frame are declined.
+async fn close(
+    writer: Pin<&mut impl Future<Output = Result<(), WsError>>>,
+    stream: &mut SplitStream<Socket>,
+    commands: &Commands,
+) {
+    let read = async {
+        while let Some(Ok(frame)) = stream.next().await {
+            if let Some(Ok(Decoded::Known(ServiceMessage::Execute(execute)))) = decode(&frame) {
+                commands.decline(&execute);
+            }
+        }
+    };
+    _ = tokio::join!(writer, read);
 }
 
 /// Why the service closed the connection, if it said so before.

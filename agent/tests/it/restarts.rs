@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use signalbox_protocol::agent::{Execute, ServiceMessage};
+use signalbox_protocol::agent::{Execute, RequestError, Response, ServiceMessage};
 use tokio::net::TcpStream;
 use tokio::process::Child;
 use uuid::Uuid;
@@ -135,6 +135,32 @@ async fn exit_code_after_a_stop() -> Option<i32> {
     }
     drop(child);
     exit_code
+}
+
+#[tokio::test]
+async fn a_command_that_comes_after_the_agents_goodbye_never_begins_and_the_next_start_refuses_it_once() {
+    let (service, dir) = (Service::start().await, state_dir());
+    let (state, marker) = (dir.path().join("state"), dir.path().join("marker"));
+    let child = start(&service, &state);
+    let (mut peer, _) = reconnected(&service).await;
+
+    send_signal(&child, Signal::TERM);
+    peer.goodbye().await;
+    peer.send_late(&ServiceMessage::Execute(execute(1, &format!("touch {}", marker.display())))).await;
+    peer.gone().await;
+    drop(peer);
+    let (code, log) = end(child).await;
+    let _child = start(&service, &state);
+    let (mut peer, held) = reconnected(&service).await;
+    let refusal = peer.response().await;
+    drop(peer);
+    let (_peer, held_later) = reconnected(&service).await;
+
+    let busy = RequestError::new("agent_busy", "the agent was ending when the command came: send it again");
+    assert_eq!(refusal, Response::new(ID, Err(busy)));
+    assert_eq!((held, held_later), (vec![ID], vec![]));
+    assert_eq!((code, journal(&state), marker.exists()), (Some(0), 0, false));
+    assert!(log.contains("refused a command") && log.contains("ada (::1)"), "{log}");
 }
 
 #[tokio::test]

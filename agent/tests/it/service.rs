@@ -165,8 +165,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         self.socket.close(Some(frame)).await.unwrap();
     }
 
+    /// Reads until the agent says goodbye, and does not answer yet.
+    pub async fn goodbye(&mut self) {
+        while !matches!(self.frame().await.expect("the agent says goodbye"), Message::Close(_)) {}
+    }
+
     /// Reads until the agent hangs up.
     pub async fn gone(&mut self) {
         while self.frame().await.is_some() {}
+    }
+}
+
+impl Peer<TcpStream> {
+    /// Sends a message as if it had been on its way when the agent said goodbye: a WebSocket sends none after that.
+    pub async fn send_late(&mut self, message: &ServiceMessage) {
+        let bytes = Encoding::MessagePack.encode(message).unwrap();
+        assert!(bytes.len() >= 126, "a shorter message has a shorter head");
+        let length = u16::try_from(bytes.len()).unwrap().to_be_bytes();
+        // A final binary frame, with a length of 16 bits.
+        let frame = [&[0x82, 126][..], &length[..], &bytes[..]].concat();
+        self.socket.get_mut().write_all(&frame).await.unwrap();
     }
 }

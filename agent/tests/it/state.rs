@@ -1,17 +1,19 @@
 //! The state directory: its owner, its readers, and a disk under it that hangs.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use signalbox_agent::{BufferLimits, Config, Exit};
 use signalbox_protocol::agent::ServiceMessage;
 use tokio::net::TcpStream;
 use tokio::process::Child;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
-use crate::agent::{AT_ONCE, KEY, PATIENCE, numbers, state_dir};
+use crate::agent::{AT_ONCE, Agent, KEY, PATIENCE, config, numbers, state_dir};
 use crate::commands::execute;
 use crate::program::{agent, end, line_with, program};
 use crate::requests::request;
@@ -175,6 +177,48 @@ async fn a_disk_that_hangs_at_the_start_delays_no_live_samples_and_loses_no_back
     assert!(waited < AT_ONCE, "{waited:?}");
     assert!(numbers(&present)[0] > past[0]);
     assert!(said.contains("samples are kept in memory until it is back"), "{said}");
+}
+
+#[tokio::test]
+async fn a_state_directory_that_can_be_used_later_delays_what_an_earlier_run_left_and_loses_nothing() {
+    let (service, state) = (Service::start().await, state_dir());
+    let limits = BufferLimits { open_again_after: Duration::from_millis(10), ..BufferLimits::default() };
+    let keeping = || Config { state_dir: Some(state.path().into()), limits, ..config(&service.url()) };
+    let mut earlier = Agent::start(keeping());
+    let away = service.accept_tcp().await;
+    earlier.has_taken(6).await;
+    assert_eq!(earlier.stop().await, Exit::Stopped);
+    drop(away);
+    let lock = state.path().join("lock");
+    fs::remove_file(&lock).unwrap();
+    // Nobody can write to a directory.
+    fs::create_dir(&lock).unwrap();
+
+    let agent = Agent::start_at(keeping(), 100_000);
+    let mut peer = service.accept_authenticated().await;
+    let mut received = BTreeSet::new();
+    while received.len() < 20 {
+        let metrics = peer.metrics().await;
+        received.extend(numbers(&metrics));
+        peer.ack(metrics.seq).await;
+    }
+    let first = received.first().copied();
+    fs::remove_dir(&lock).unwrap();
+    let is_whole = |received: &BTreeSet<i64>| {
+        let newest = received.last().copied().unwrap_or_default();
+        (1..=5).chain(100_001..=newest).all(|number| received.contains(&number))
+    };
+    let left = async {
+        while !is_whole(&received) {
+            let metrics = peer.metrics().await;
+            received.extend(numbers(&metrics));
+            peer.ack(metrics.seq).await;
+        }
+    };
+    timeout(PATIENCE, left).await.expect("what both runs took comes");
+
+    assert!(first > Some(100_000), "{first:?} came before the directory could be used");
+    assert_eq!(agent.stop().await, Exit::Stopped);
 }
 
 #[tokio::test]

@@ -105,7 +105,7 @@ fn hanging(dir: &Path, unix_millis: u64) -> (Buffer, std::sync::mpsc::Sender<()>
 }
 
 fn wait_for_files(buffer: &mut Buffer) {
-    while matches!(buffer.disk, Disk::Opening(_)) {
+    while matches!(buffer.files.disk, Disk::Opening(..)) {
         std::thread::yield_now();
         buffer.epoch();
     }

@@ -37,6 +37,21 @@ fn a_backlog_of_a_shorter_interval_is_kept_after_a_restart_too() {
 }
 
 #[test]
+fn restarts_with_a_large_backlog_need_no_more_room_and_drop_no_more() {
+    let dir = state_dir();
+    append(&mut open(dir.path(), BufferLimits { disk_samples: 300, ..small() }), 0..500);
+
+    for restart in 1..=30 {
+        // Less than a file has room for.
+        let mut reopened = reopen(dir.path(), START + restart * 5000);
+        append(&mut reopened, 500..505);
+
+        let kept = contents(&mut reopened, 0).len();
+        assert!((300..320).contains(&kept), "{kept} samples after {restart} restarts");
+    }
+}
+
+#[test]
 fn restarts_while_the_service_is_away_need_no_more_room() {
     let dir = state_dir();
     append(&mut open(dir.path(), small()), 0..100);
