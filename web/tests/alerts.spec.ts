@@ -51,8 +51,12 @@ test('a crossed threshold is seen everywhere by itself, is acknowledged, and is 
   await expect(row).toContainText(t.severity.active());
 
   await row.getByRole('checkbox').check();
-  await page.getByRole('button', { name: t.alerts.acknowledge() }).click();
+  const acknowledge = page.getByRole('button', { name: t.alerts.acknowledge() });
+  await acknowledge.click();
   await expect(row).toContainText(t.severity.acknowledged());
+  // The button keeps the focus, though nothing is chosen any more.
+  await expect(row.getByRole('checkbox')).not.toBeChecked();
+  await expect(acknowledge).toBeFocused();
   // Somebody takes care of it: it does not call any more, and is not gone.
   await expect(navigation(fleet).getByRole('link', { name: t.alerts.title(), exact: true })).toBeVisible();
   await expect(band).toContainText(t.severity.acknowledged());
@@ -254,6 +258,7 @@ test('a threshold is switched off, changed and deleted', async ({ signedIn: page
   );
   await page.getByRole('switch').uncheck();
   await saved;
+  await expect(page.getByRole('switch')).toBeFocused();
   await page.reload();
   await expect(page.getByRole('switch')).not.toBeChecked();
 

@@ -23,18 +23,20 @@ test('a container is restarted after a question, and really is', async ({ page, 
   await open(page, control);
   await search(page, name);
   const row = rowOf(page, name);
+  const restart = row.getByRole('button', { name: t.containers.act({ verb: t.containers.restart(), name }) });
   await expect(row).toContainText(t.containers.running());
 
-  await row.getByRole('button', { name: t.containers.act({ verb: t.containers.restart(), name }) }).click();
+  await restart.click();
   const asked = page.getByRole('dialog', { name: t.containers.ask({ verb: t.containers.restart(), name }) });
   await asked.getByRole('button', { name: t.app.cancel() }).click();
   await expect(asked).toBeHidden();
   expect(await control.docker.startedAt(id)).toBe(startedAt);
 
-  await row.getByRole('button', { name: t.containers.act({ verb: t.containers.restart(), name }) }).click();
+  await restart.click();
   await asked.getByRole('button', { name: t.containers.restart(), exact: true }).click();
   await expect.poll(() => control.docker.startedAt(id)).not.toBe(startedAt);
   await expect(row).toContainText(t.containers.running());
+  await expect(restart).toBeFocused();
 
   // Who did it, and to which container, stands in the server's events and in the audit log.
   const { account, server } = control;

@@ -106,6 +106,7 @@ test('an administrator is made and unmade, and the search finds one of many', as
   await expect(row(page, one).getByText(t.users.administrator(), { exact: true })).toBeVisible();
   await action(t.users.demote()).click();
   await expect(row(page, one).getByText(t.users.administrator(), { exact: true })).toBeHidden();
+  await expect(action(t.users.promote())).toBeFocused();
 });
 
 test('one deletes ones own account with the password', async ({ signedIn: page, account, site }) => {

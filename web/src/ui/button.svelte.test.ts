@@ -37,3 +37,23 @@ it('a button that is busy keeps the focus, and cannot be pressed again', async (
   expect([pressed.mock.calls.length, sent.mock.calls.length]).toEqual([2, 2]);
   await unmount(shown);
 });
+
+it('a button that is busy is disabled only after that', async () => {
+  let busy = $state(true);
+  const props = {
+    label: 'Revoke',
+    disabled: true,
+    get busy() {
+      return busy;
+    },
+  };
+  const shown = mount(Button, { target: document.body, props });
+  const button = document.querySelector('button');
+  expect([button?.disabled, button?.getAttribute('aria-disabled')]).toEqual([false, 'true']);
+
+  busy = false;
+  flushSync();
+
+  expect([button?.disabled, button?.hasAttribute('aria-disabled')]).toEqual([true, false]);
+  await unmount(shown);
+});

@@ -3,12 +3,15 @@ import { failureOf, type Failure } from '../api/failure';
 /** What a form, or a button, does: whether it is on its way, and why it did not succeed. */
 export class Submission {
   busy = $state(false);
+  /** Where several buttons share it, what tells the pressed one from the others; null while nothing is on its way. */
+  target = $state<string | null>(null);
   failure = $state.raw<Failure | null>(null);
 
-  /** Runs `act`, unless it is on its way already. Returns its result, or undefined when it failed. */
-  async run<T>(act: () => Promise<T>): Promise<T | undefined> {
+  /** Runs `act`, unless something is on its way already. Returns its result, or undefined when it failed. */
+  async run<T>(act: () => Promise<T>, target: string | null = null): Promise<T | undefined> {
     if (this.busy) return undefined;
     this.busy = true;
+    this.target = target;
     this.failure = null;
     try {
       return await act();
@@ -17,6 +20,7 @@ export class Submission {
       return undefined;
     } finally {
       this.busy = false;
+      this.target = null;
     }
   }
 

@@ -4,13 +4,13 @@ import { afterEach, expect, it, vi } from 'vitest';
 import { api } from '../../api/client';
 import { Failure } from '../../api/failure';
 import { toasts } from '../../ui/toasts.svelte';
-import { answered, waiting } from '../testing';
+import { answered, press, waiting } from '../testing';
 import { ThresholdList } from './thresholds.svelte';
 import ThresholdTable from './ThresholdTable.svelte';
 
 afterEach(() => void vi.restoreAllMocks());
 
-it('a switch whose change was refused says what the rule is', async () => {
+it('a switch whose change was refused says what the rule is, and keeps the focus', async () => {
   const rule = {
     id: 'one',
     enabled: false,
@@ -32,9 +32,10 @@ it('a switch whose change was refused says what the rule is', async () => {
   const shown = mount(ThresholdTable, { target: document.body, props });
   const box = document.querySelector<HTMLInputElement>('input');
 
-  box?.click();
+  press(box);
+  expect([box?.disabled, box?.getAttribute('aria-disabled')]).toEqual([false, 'true']);
   // Two changes under way could arrive in either order.
-  box?.click();
+  press(box);
   expect(asked).toHaveBeenCalledTimes(1);
   expect(box?.checked).toBe(true);
   change.end(Failure.unreachable());
@@ -43,6 +44,7 @@ it('a switch whose change was refused says what the rule is', async () => {
   flushSync();
 
   expect(box?.checked).toBe(false);
-  expect(box?.disabled).toBe(false);
+  expect([box?.disabled, box?.hasAttribute('aria-disabled')]).toEqual([false, false]);
+  expect(document.activeElement).toBe(box);
   await unmount(shown);
 });

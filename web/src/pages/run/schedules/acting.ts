@@ -20,15 +20,13 @@ export async function turn({ id, name, enabled }: Named): Promise<void> {
   }
 }
 
-/** Deletes it after a question; whether it is gone. */
+/** Asks whether it is to be deleted. */
+export function asksToRemove({ name }: Named): Promise<boolean> {
+  return confirm.ask({ title: m.removeTitle({ name }), text: m.removeText(), action: m.remove(), danger: true });
+}
+
+/** Deletes it; whether it is gone. */
 export async function remove({ id, name }: Named): Promise<boolean> {
-  const isMeant = await confirm.ask({
-    title: m.removeTitle({ name }),
-    text: m.removeText(),
-    action: m.remove(),
-    danger: true,
-  });
-  if (!isMeant) return false;
   try {
     await take(api.DELETE('/api/v1/schedules/{id}', at(id)));
   } catch (error) {
