@@ -643,6 +643,13 @@ find_platform() {
     '' | *[!a-z0-9_]*) die "the architecture of this machine is unknown" ;;
     *) arch=$machine ;;
   esac
+  # A 64-bit kernel may run a 32-bit system, as on a Raspberry Pi, and that has no C library for a 64-bit agent.
+  if [ "$(getconf LONG_BIT 2>/dev/null)" = 32 ]; then
+    case $arch in
+      aarch64) arch=armv7 ;;
+      x86_64) arch=i686 ;;
+    esac
+  fi
   program=signalbox-agent-linux-$arch
 }
 

@@ -2,6 +2,7 @@
 
 mod enrol;
 mod line;
+mod platform;
 mod programs;
 mod refusals;
 mod runs;

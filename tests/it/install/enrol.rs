@@ -1,5 +1,7 @@
 //! install.sh with the token of an enrolment.
 
+mod cloud_init;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -325,35 +327,6 @@ async fn an_enrolled_agent_connects() {
         servers.as_array().unwrap().iter().any(|server| server["name"] == "enrolled").then_some(())
     })
     .await;
-}
-
-/// The commands of packaging/cloud-init, as cloud-init runs them: one after the other, with a file that it has written before.
-#[actix_web::test]
-async fn the_example_for_cloud_init_enrols_a_machine() {
-    let scene = Scene::open().await;
-    let token = scene.token(json!({})).await;
-    let (machine, run_directory) = (Machine::new(), TempDir::new().unwrap());
-    let directory = run_directory.path().join("signalbox");
-    let data = include_str!("../../../packaging/cloud-init/user-data.yaml");
-    let data = data
-        .replace("/run/signalbox", directory.to_str().unwrap())
-        .replace("https://signalbox.example.com", &scene.shop.url());
-    let (files, commands) = data.split_once("runcmd:\n").unwrap();
-    let file = files.lines().find_map(|line| line.trim().strip_prefix("- path: ")).unwrap();
-    assert!(files.contains("permissions: \"0600\"") && files.contains("content: sbe_..."), "{files}");
-    fs::create_dir(&directory).unwrap();
-    crate::support::write_private(file.as_ref(), &token);
-
-    for line in commands.lines() {
-        let mut command = shell(line.strip_prefix("  - ").unwrap());
-        command.env("SIGNALBOX_ROOT", machine.root.path());
-        let outcome = run(command).await;
-        assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{line}: {outcome:?}");
-    }
-
-    assert_eq!(scene.servers().await, [host_name()]);
-    assert!(!directory.exists(), "the token stays on the machine");
-    FakeAgent::online(scene.shop.service.address, machine.read(KEY_FILE).trim()).await;
 }
 
 /// The role of packaging/ansible, on this machine.
