@@ -41,8 +41,10 @@ COPY --from=programs /image/service /
 USER 65532:65532
 VOLUME /var/lib/signalbox
 EXPOSE 8000
+# SQLITE_TMPDIR: a large transaction of SQLite needs a temporary file, and nothing else is writable.
 ENV SIGNALBOX_LISTEN=0.0.0.0:8000 \
     SIGNALBOX_DATA_DIR=/var/lib/signalbox \
+    SQLITE_TMPDIR=/var/lib/signalbox \
     SIGNALBOX_INSTALL_DIR=/usr/share/signalbox/agents
 # Whether the process is up. Whether it can serve is asked with --ready, which is for load balancers: a database that is
 # away is no reason to restart. (Podman keeps this with --format docker.)

@@ -113,8 +113,14 @@ pub fn usual_budget() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| kibibytes(&text, "MemTotal:"));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limit = limit_of(&groups, Path::new("/sys/fs/cgroup"));
-    let available = machine.into_iter().chain(limit).min();
-    available.map_or(LEAST_BUDGET, |available| (available / PART).max(LEAST_BUDGET))
+    let Some(available) = machine.into_iter().chain(limit).min() else {
+        tracing::warn!(
+            budget = LEAST_BUDGET,
+            "the memory of this machine cannot be read in /proc/meminfo: set --memory-budget"
+        );
+        return LEAST_BUDGET;
+    };
+    (available / PART).max(LEAST_BUDGET)
 }
 
 /// The resident memory of the process now.
