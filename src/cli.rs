@@ -263,8 +263,10 @@ pub struct DemoArgs {
     /// IP address and port to listen on; port 0 takes a free one
     #[arg(long, env = "SIGNALBOX_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8000", value_parser = listen)]
     pub listen: SocketAddr,
-    /// Directory in which to keep the data [default: a temporary directory that is removed at the end]
-    #[arg(long, env = "SIGNALBOX_DATA_DIR", value_name = "DIR")]
+    /// Directory in which to keep the data: a new one, or that of an earlier demo. SIGNALBOX_DATA_DIR has no effect
+    /// [default: a temporary directory that is removed at the end]
+    // No variable: where one is set, such as in the image, it names the data of a service.
+    #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Simulated servers in addition to this machine; the first 48 have 30 days of history, further ones that of today
     #[arg(long, env = "SIGNALBOX_FLEET", value_name = "N", default_value_t = 0, value_parser = whole::<u16>(0, 1_000))]

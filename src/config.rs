@@ -27,6 +27,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where the embedded database and the generated secrets live.
     pub data_dir: PathBuf,
+    /// Whose data that is. A directory with data of the other kind is refused.
+    pub data_kind: DataKind,
     /// `postgres://...` or `sqlite://...`; none means SQLite in the data directory. May hold a password.
     pub database_url: Option<SecretString>,
     /// How PostgreSQL is connected to.
@@ -96,6 +98,15 @@ pub struct Config {
 
 /// The embedded database in the data directory.
 pub const DATABASE_FILE: &str = "signalbox.db";
+
+/// What kind of data a directory holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DataKind {
+    /// That of people who use the service.
+    Service,
+    /// What `signalbox demo` has made.
+    Demo,
+}
 
 /// Whether the web interface is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -213,6 +224,7 @@ impl Config {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8000)),
             data_dir: data_dir.into(),
+            data_kind: DataKind::Service,
             database_url: None,
             database: DatabaseSettings::default(),
             nats: None,

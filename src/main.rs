@@ -1,6 +1,6 @@
 //! The command line: parses it, and leaves the rest to the library.
 
-use std::future::Future;
+use std::future::{self, Future};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::pin::pin;
@@ -116,7 +116,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
 async fn show(args: DemoArgs) -> anyhow::Result<()> {
     observe::init_logs(&args.log, args.log_format)?;
     // Before there is data to remove: furnishing takes seconds.
-    let mut stop = pin!(asked_to_stop()?);
+    let mut stop = pin!(asked_to_stop_or_hung_up()?);
     let mut demo = Demo::start(args.listen, args.data_dir).await?;
     tokio::select! {
         greeting = demo.furnish(args.fleet) => say(&greeting?)?,
@@ -247,4 +247,30 @@ fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
             _ = interrupt.recv() => {}
         }
     })
+}
+
+/// Resolves when the process gets a signal to stop, or its terminal closes.
+fn asked_to_stop_or_hung_up() -> anyhow::Result<impl Future<Output = ()>> {
+    // Asked first, because a handler ends it: who started this with `nohup` wants it to outlive the terminal.
+    let hangup = (!ignores_hangup()).then(|| signal(SignalKind::hangup())).transpose()?;
+    let stop = asked_to_stop()?;
+    Ok(async move {
+        let hung_up = async {
+            match hangup {
+                Some(mut hangup) => _ = hangup.recv().await,
+                None => future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = stop => {}
+            () = hung_up => {}
+        }
+    })
+}
+
+/// Whether SIGHUP, signal 1, is ignored: the lowest bit of the kernel's mask (proc_pid_status(5)).
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }

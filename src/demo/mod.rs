@@ -47,7 +47,7 @@ use self::course::Course;
 use self::past::Simulated;
 use self::unfinished::Mark;
 use crate::audit::Actor;
-use crate::config::Config;
+use crate::config::{Config, DataKind};
 use crate::startup::{Application, StartupError};
 use crate::state::State;
 use crate::store::NewServer;
@@ -218,12 +218,12 @@ fn id_at(at: Timestamp, salt: u64) -> Uuid {
 }
 
 impl Demo {
-    /// Starts the service.
+    /// Starts the service on the data of an earlier demo, or on new data. Refuses the data of a service.
     pub async fn start(listen: SocketAddr, data_dir: Option<PathBuf>) -> anyhow::Result<Self> {
         let directory =
             data_dir.is_none().then(tempfile::tempdir).transpose().context("cannot make a data directory")?;
         let data_dir = data_dir.or_else(|| directory.as_ref().map(|directory| directory.path().to_owned()));
-        let config = Config { listen, ..Config::new(data_dir.unwrap_or_default()) };
+        let config = Config { listen, data_kind: DataKind::Demo, ..Config::new(data_dir.unwrap_or_default()) };
         let application = Application::build(config).await?;
         let (address, state) = (application.address(), application.state());
         let (stop_service, stopped) = oneshot::channel();

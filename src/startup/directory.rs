@@ -1,4 +1,4 @@
-//! The data directory: it belongs to one process at a time, and no other user can read it.
+//! The data directory: it belongs to one process at a time, to either a service or a demo, and no other user can read it.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -6,10 +6,13 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 use crate::auth::secret::{ENCRYPTION, PUSH, SIGNING};
-use crate::config::{Config, DATABASE_FILE};
+use crate::config::{Config, DATABASE_FILE, DataKind};
 
 /// The lock on this file says that a process uses the directory; its text is the process id.
 const LOCK_FILE: &str = "signalbox.lock";
+
+/// An empty file that says that a demo made the data here. It exists from before there is any.
+const DEMO_FILE: &str = "demo-data";
 
 /// The first bytes of an SQLite database.
 const MAGIC: &[u8] = b"SQLite format 3\0";
@@ -26,6 +29,10 @@ pub enum DirectoryError {
     NotDirectory(PathBuf),
     #[error("the data directory {} is in use by another signalbox{}", .path.display(), .pid.as_ref().map(|pid| format!(", process {pid}")).unwrap_or_default())]
     InUse { path: PathBuf, pid: Option<String> },
+    #[error("{} has the data of a service, which a demo would change: leave out --data-dir, or name a new directory", .0.display())]
+    OfService(PathBuf),
+    #[error("{} has the data of a demo, whose account would be the administrator: use another directory", .0.display())]
+    OfDemo(PathBuf),
 }
 
 /// Directories that this process owns for as long as this value lives. The system releases them when the process ends
@@ -73,6 +80,8 @@ pub(crate) fn take(config: &Config) -> Result<DataDirectories, DirectoryError> {
         }
     }
     let locks = directories.iter().map(|directory| lock(directory)).collect::<Result<_, _>>()?;
+    // Under the lock: nobody else fills the directory in the meantime.
+    directories.iter().try_for_each(|directory| claim(directory, config.data_kind))?;
     directories.iter().for_each(|directory| close_to_others(directory));
     config.database_file().iter().for_each(|file| close_database(file));
     Ok(DataDirectories { paths: directories, _locks: locks })
@@ -93,6 +102,32 @@ fn lock(directory: &Path) -> Result<File, DirectoryError> {
     file.set_len(0).and_then(|()| file.rewind()).map_err(unusable)?;
     writeln!(file, "{}", std::process::id()).map_err(unusable)?;
     Ok(file)
+}
+
+/// Keeps the data of demos and of services apart. A demo sets a new password, backdates accounts, and deletes what the default
+/// retention does not keep; a service would have the demo's account as its administrator.
+fn claim(directory: &Path, kind: DataKind) -> Result<(), DirectoryError> {
+    let unusable = |source| DirectoryError::Unusable { path: directory.to_owned(), source };
+    let mark = directory.join(DEMO_FILE);
+    let is_of_demo = mark.try_exists().map_err(unusable)?;
+    match (kind, is_of_demo, has_data(directory).map_err(unusable)?) {
+        (DataKind::Demo, true, _) | (DataKind::Service, false, _) => Ok(()),
+        (DataKind::Demo, false, true) => Err(DirectoryError::OfService(directory.to_owned())),
+        (DataKind::Demo, false, false) => std::fs::write(mark, "").map_err(unusable),
+        (DataKind::Service, true, true) => Err(DirectoryError::OfDemo(directory.to_owned())),
+        // A demo ended before it made data, as one that could not listen. The next one must not take this service's data for its own.
+        (DataKind::Service, true, false) => std::fs::remove_file(mark).map_err(unusable),
+    }
+}
+
+/// Whether a service has used a directory: with PostgreSQL it keeps only secrets there.
+fn has_data(directory: &Path) -> io::Result<bool> {
+    for name in [DATABASE_FILE, SIGNING.file_name, ENCRYPTION.file_name, PUSH.file_name] {
+        if directory.join(name).try_exists()? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The process that wrote its id into a lock; `None` if it has not done so yet.

@@ -1,5 +1,7 @@
 //! `signalbox demo`: what a newcomer gets, and whether its output is true.
 
+mod directory;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -39,12 +41,16 @@ async fn servers_in(data: &Path) -> Option<i64> {
 /// Starts a demo and waits for its greeting.
 async fn greeted(arguments: &[&str]) -> (Launched, String) {
     let demo = Launched::start(demo_with(arguments));
-    let greeting = eventually("the greeting is printed", async || {
+    let greeting = greeting_of(&demo).await;
+    (demo, greeting)
+}
+
+async fn greeting_of(demo: &Launched) -> String {
+    eventually("the greeting is printed", async || {
         let printed = demo.stdout();
         printed.contains("Ctrl-C").then_some(printed)
     })
-    .await;
-    (demo, greeting)
+    .await
 }
 
 /// The API of a demo, and a token of its account.
