@@ -181,7 +181,7 @@ async fn of_a_message_in_parts_the_end_follows_the_beginning_and_holds_up_no_oth
 }
 
 #[actix_web::test]
-async fn who_has_the_beginning_gets_the_end_though_others_wait_for_the_beginning() {
+async fn one_recipient_that_has_no_beginning_yet_keeps_the_end_from_nobody() {
     let scene = Scene::set().await;
     let channel = scene.channel("ops").await;
     let alert = scene.open("cpu is high").await;

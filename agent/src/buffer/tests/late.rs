@@ -126,7 +126,7 @@ fn the_log_reports_a_directory_that_cannot_be_used_once_and_that_it_can_be_used(
 }
 
 #[test]
-fn a_directory_that_another_agent_has_taken_meanwhile_does_not_end_this_one() {
+fn a_directory_that_another_agent_has_taken_by_then_does_not_end_this_one() {
     let dir = state_dir();
     let unusable = Unusable::new(dir.path());
     let mut buffer = open_late(dir.path(), START);
