@@ -1,6 +1,7 @@
 //! Why a call did not do what it should, and the exit code of it.
 
 use std::io;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,15 +19,18 @@ pub enum Failure {
     /// The service refused.
     #[error("{0}")]
     Refused(Refusal),
+    /// The service, or what stands before it, refused for now, and said how long to wait.
+    #[error("{refusal}")]
+    Deferred { refusal: Refusal, retry_after: Duration },
     /// No connection came about, so the service got nothing; another attempt may succeed.
     #[error("{0}")]
     NotSent(String),
     /// The connection was lost, or there was no answer; another attempt may succeed.
     #[error("{0}")]
     Unreachable(String),
-    /// Ctrl-C ended the wait.
-    #[error("{0}")]
-    Interrupted(String),
+    /// A signal ended the wait, as Ctrl-C does.
+    #[error("{text}")]
+    Interrupted { exit_code: u8, text: String },
     /// The remote command ended with this exit code. Its own output says why.
     #[error("the command ended with exit code {0}")]
     Remote(u8),
@@ -85,12 +89,12 @@ impl Failure {
     /// The code of a refusal; empty for everything else.
     pub fn code(&self) -> &str {
         match self {
-            Self::Refused(refusal) => &refusal.code,
+            Self::Refused(refusal) | Self::Deferred { refusal, .. } => &refusal.code,
             Self::Usage(_)
             | Self::Failed(_)
             | Self::NotSent(_)
             | Self::Unreachable(_)
-            | Self::Interrupted(_)
+            | Self::Interrupted { .. }
             | Self::Remote(_)
             | Self::NoReader => "",
         }
@@ -100,9 +104,39 @@ impl Failure {
     pub fn is_passing(&self) -> bool {
         match self {
             Self::NotSent(_) | Self::Unreachable(_) => true,
-            // Also what a proxy answers while nothing is behind it.
-            Self::Refused(refusal) => matches!(refusal.status, 502..=504),
-            Self::Usage(_) | Self::Failed(_) | Self::Interrupted(_) | Self::Remote(_) | Self::NoReader => false,
+            // Also what a proxy answers while nothing is behind it, and Cloudflare with statuses of its own.
+            Self::Refused(refusal) | Self::Deferred { refusal, .. } => matches!(refusal.status, 502..=504 | 520..=524),
+            Self::Usage(_) | Self::Failed(_) | Self::Interrupted { .. } | Self::Remote(_) | Self::NoReader => false,
+        }
+    }
+
+    /// Whether to ask again after a request that changed nothing: also after one that came too soon after others.
+    pub fn is_passing_for_reads(&self) -> bool {
+        let is_too_soon = match self {
+            Self::Refused(refusal) | Self::Deferred { refusal, .. } => refusal.status == 429,
+            Self::Usage(_)
+            | Self::Failed(_)
+            | Self::NotSent(_)
+            | Self::Unreachable(_)
+            | Self::Interrupted { .. }
+            | Self::Remote(_)
+            | Self::NoReader => false,
+        };
+        is_too_soon || self.is_passing()
+    }
+
+    /// How long the service wants to be left alone.
+    pub fn retry_after(&self) -> Duration {
+        match self {
+            Self::Deferred { retry_after, .. } => *retry_after,
+            Self::Usage(_)
+            | Self::Failed(_)
+            | Self::Refused(_)
+            | Self::NotSent(_)
+            | Self::Unreachable(_)
+            | Self::Interrupted { .. }
+            | Self::Remote(_)
+            | Self::NoReader => Duration::ZERO,
         }
     }
 
@@ -113,9 +147,12 @@ impl Failure {
             Self::Usage(text) => Self::Usage(with(&text)),
             Self::Failed(text) => Self::Failed(with(&text)),
             Self::Refused(refusal) => Self::Refused(Refusal { detail: with(&refusal.detail), ..refusal }),
+            Self::Deferred { refusal, retry_after } => {
+                Self::Deferred { refusal: Refusal { detail: with(&refusal.detail), ..refusal }, retry_after }
+            }
             Self::NotSent(text) => Self::NotSent(with(&text)),
             Self::Unreachable(text) => Self::Unreachable(with(&text)),
-            Self::Interrupted(text) => Self::Interrupted(with(&text)),
+            Self::Interrupted { exit_code, text } => Self::Interrupted { exit_code, text: with(&text) },
             Self::Remote(_) | Self::NoReader => self,
         }
     }
@@ -126,9 +163,10 @@ impl Failure {
             Self::Usage(_)
             | Self::Failed(_)
             | Self::Refused(_)
+            | Self::Deferred { .. }
             | Self::NotSent(_)
             | Self::Unreachable(_)
-            | Self::Interrupted(_) => Some(self.to_string()),
+            | Self::Interrupted { .. } => Some(self.to_string()),
             Self::Remote(_) | Self::NoReader => None,
         }
     }
@@ -136,10 +174,12 @@ impl Failure {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => Self::USAGE,
-            Self::Failed(_) | Self::Refused(_) | Self::NotSent(_) | Self::Unreachable(_) => Self::FAILED,
-            Self::Interrupted(_) => Self::INTERRUPTED,
+            Self::Failed(_) | Self::Refused(_) | Self::Deferred { .. } | Self::NotSent(_) | Self::Unreachable(_) => {
+                Self::FAILED
+            }
+            Self::Interrupted { exit_code, .. } => *exit_code,
             Self::Remote(code) => *code,
-            // The reader has what it wanted.
+            // The reader of a list has what it wanted. What acts continues: see `output::even_if_unread`.
             Self::NoReader => 0,
         }
     }
@@ -208,6 +248,20 @@ mod tests {
 
         assert_eq!(refusal.detail, "the service answered with status 502");
         assert_eq!(refusal.code, "");
+    }
+
+    #[test]
+    fn what_a_proxy_answers_for_a_service_that_is_away_passes() {
+        let refused = |status| Failure::Refused(Refusal::of(status, b""));
+
+        for status in [502, 503, 504, 520, 524] {
+            assert!(refused(status).is_passing() && refused(status).is_passing_for_reads(), "{status}");
+        }
+        for status in [400, 404, 500, 505, 519, 525] {
+            assert!(!refused(status).is_passing() && !refused(status).is_passing_for_reads(), "{status}");
+        }
+        // What it was to change has not been changed.
+        assert!(!refused(429).is_passing() && refused(429).is_passing_for_reads());
     }
 
     #[test]

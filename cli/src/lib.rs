@@ -22,7 +22,7 @@ use clap::Parser;
 use cli::Cli;
 use error::Failure;
 
-/// Name lookups, the standard input and the lock of the contexts block; nothing accumulates.
+/// Name lookups, the standard input, the output and the lock of the contexts block; nothing accumulates.
 const BLOCKING_THREADS: usize = 8;
 
 /// Reads the arguments of this process and does what they say.
@@ -39,7 +39,12 @@ pub fn main() -> ExitCode {
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build();
     let outcome = match runtime {
         Ok(runtime) => {
-            let outcome = runtime.block_on(commands::run(cli));
+            let outcome = runtime.block_on(async {
+                tokio::select! {
+                    outcome = commands::run(cli) => outcome,
+                    ended = commands::interrupts::unattended() => Err(ended),
+                }
+            });
             // A read of the standard input cannot be cancelled, and nobody needs it any more.
             runtime.shutdown_background();
             outcome

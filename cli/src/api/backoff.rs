@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::error::Failure;
+
 const FIRST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(30);
 
@@ -21,6 +23,11 @@ impl Backoff {
         longest / 2 + longest.mul_f64(share(Uuid::new_v4().as_u128()) / 2.0)
     }
 
+    /// The pause after a failure. What the service asks for is waited for, too.
+    pub fn pause_after(&mut self, failure: &Failure) -> Duration {
+        self.pause() + failure.retry_after()
+    }
+
     /// A connection worked: the next loss is another one.
     pub fn reset(&mut self) {
         self.attempts = 0;
@@ -35,6 +42,7 @@ fn share(random: u128) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Refusal;
 
     #[test]
     fn pauses_grow_up_to_half_a_minute_and_begin_again() {
@@ -47,5 +55,15 @@ mod tests {
 
         assert!(first <= FIRST && again <= FIRST, "{first:?} {again:?}");
         assert!(later >= LONGEST / 2 && later <= LONGEST, "{later:?}");
+    }
+
+    #[test]
+    fn a_service_is_left_alone_for_as_long_as_it_asks() {
+        let (retry_after, mut backoff) = (Duration::from_secs(7), Backoff::default());
+        let refusal = Refusal::of(429, b"");
+
+        let pause = backoff.pause_after(&Failure::Deferred { refusal, retry_after });
+
+        assert!(pause > retry_after && pause <= retry_after + FIRST, "{pause:?}");
     }
 }

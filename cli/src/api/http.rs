@@ -4,6 +4,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
+use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Response, redirect};
 
 use super::tls;
@@ -17,6 +18,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(100);
 /// The largest answers are those of histories and batches of a thousand servers, of some MiB.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
+/// Somebody waits: a service that wants more time is asked too early.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// A client for one service, through the proxy that the environment names.
 pub fn client(url: &ServiceUrl, ca_file: Option<&Path>) -> Result<Client, Failure> {
@@ -61,8 +64,24 @@ pub async fn body(response: Response) -> Result<Vec<u8>, Failure> {
         let to = response.headers().get("location").and_then(|place| place.to_str().ok()).unwrap_or("elsewhere");
         return Err(Failure::failed(format!("the service sends to {to}: log in with that address")));
     }
+    let retry_after = retry_after(response.headers());
     let body = bounded(response).await?;
-    if status.is_success() { Ok(body) } else { Err(Failure::Refused(Refusal::of(status.as_u16(), &body))) }
+    if status.is_success() {
+        return Ok(body);
+    }
+    let refusal = Refusal::of(status.as_u16(), &body);
+    Err(match retry_after {
+        Some(retry_after) if status.is_server_error() || status.as_u16() == 429 => {
+            Failure::Deferred { refusal, retry_after }
+        }
+        _ => Failure::Refused(refusal),
+    })
+}
+
+/// How long to wait before another attempt, at most a minute (RFC 9110, 10.2.3). A date is ignored: clocks differ.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER))
 }
 
 async fn bounded(mut response: Response) -> Result<Vec<u8>, Failure> {
@@ -99,4 +118,19 @@ fn causes(error: &dyn Error) -> String {
         last = source;
     }
     last.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_says_how_long_to_wait_but_not_for_hours() {
+        let asked = |value: &str| retry_after(&[(RETRY_AFTER, value.parse().unwrap())].into_iter().collect());
+
+        assert_eq!(asked("7"), Some(Duration::from_secs(7)));
+        assert_eq!(asked("86400"), Some(MAX_RETRY_AFTER));
+        assert_eq!(asked("Wed, 21 Oct 2026 07:28:00 GMT"), None);
+        assert_eq!(retry_after(&HeaderMap::new()), None);
+    }
 }

@@ -8,6 +8,8 @@ pub mod socket;
 pub mod tls;
 pub mod types;
 
+use std::time::Duration;
+
 use parking_lot::Mutex;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde::Serialize;
@@ -42,8 +44,13 @@ pub type Query<'a> = [(&'a str, String)];
 impl Api {
     pub fn new(target: Target, store: Option<Store>) -> Result<Self, Failure> {
         let http = http::client(&target.context.url, target.context.ca_file.as_deref())?;
+        Ok(Self::over(http, target, store))
+    }
+
+    /// Over the client that has been made for the target's service.
+    pub fn over(http: Client, target: Target, store: Option<Store>) -> Self {
         let bearer = Mutex::new(target.context.credential.bearer().clone());
-        Ok(Self { http, target, bearer, renewing: tokio::sync::Mutex::default(), store })
+        Self { http, target, bearer, renewing: tokio::sync::Mutex::default(), store }
     }
 
     /// The address of the service, for people.
@@ -52,20 +59,31 @@ impl Api {
     }
 
     pub async fn get(&self, path: &str, query: &Query<'_>) -> Result<Value, Failure> {
-        self.call(Method::GET, path, query, None::<&()>).await
+        self.call(Method::GET, path, query, None::<&()>, ANSWER_TIMEOUT).await
     }
 
     pub async fn post<B: Serialize>(&self, path: &str, body: &B) -> Result<Value, Failure> {
-        self.call(Method::POST, path, &[], Some(body)).await
+        self.call(Method::POST, path, &[], Some(body), ANSWER_TIMEOUT).await
     }
 
     /// A post that has no body.
     pub async fn act(&self, path: &str, query: &Query<'_>) -> Result<Value, Failure> {
-        self.call(Method::POST, path, query, None::<&()>).await
+        self.call(Method::POST, path, query, None::<&()>, ANSWER_TIMEOUT).await
+    }
+
+    /// A post that may have a body, and whose answer may take this long.
+    pub async fn post_within<B: Serialize>(
+        &self,
+        path: &str,
+        query: &Query<'_>,
+        body: Option<&B>,
+        limit: Duration,
+    ) -> Result<Value, Failure> {
+        self.call(Method::POST, path, query, body, limit).await
     }
 
     pub async fn delete(&self, path: &str) -> Result<Value, Failure> {
-        self.call(Method::DELETE, path, &[], None::<&()>).await
+        self.call(Method::DELETE, path, &[], None::<&()>, ANSWER_TIMEOUT).await
     }
 
     /// An answer that is read in pieces, with [`http::chunk`].
@@ -115,12 +133,13 @@ impl Api {
         path: &str,
         query: &Query<'_>,
         body: Option<&B>,
+        limit: Duration,
     ) -> Result<Value, Failure> {
         let url = self.target.context.url.api(path);
         let mut bearer = self.bearer();
         let mut is_renewed = false;
         loop {
-            let mut request = self.http.request(method.clone(), &url).query(query).timeout(ANSWER_TIMEOUT);
+            let mut request = self.http.request(method.clone(), &url).query(query).timeout(limit);
             if let Some(body) = body {
                 request = request.json(body);
             }

@@ -68,9 +68,9 @@ impl Api {
         replace_tokens(&mut all, name, &pair);
         let renewed = self.remember(pair.access_token.clone());
         if let Err(failure) = contexts.write(&all) {
-            let url = &self.target.context.url;
+            let login = self.target.login_call();
             output::complain(&format!(
-                "the renewed login is lost when this call ends: {failure}: sign in again with `signalboxctl login {url}`"
+                "the renewed login is lost when this call ends: {failure}: sign in again with `{login}`"
             ));
             *unwritten = Some(Unwritten { written: access_token, pair });
         }
@@ -86,6 +86,30 @@ impl Api {
         serde_json::from_slice(&body).map_err(|_| Failure::failed("the answer is not one of Signalbox's API"))
     }
 
+    /// Ends a login that only this has: no context does, so nobody else renews it. A login that has ended already is none.
+    pub async fn end_login(&self) -> Result<(), Failure> {
+        let Credential::Login { access_token, refresh_token, .. } = &self.target.context.credential else {
+            return Ok(());
+        };
+        let is_refused = |failure: &Failure| matches!(failure, Failure::Refused(refusal) if refusal.status == 401);
+        match self.log_out(access_token).await {
+            Err(failure) if is_refused(&failure) => {}
+            ended => return ended,
+        }
+        // The access token may only be too old.
+        match self.refresh(refresh_token).await {
+            Ok(pair) => self.log_out(&pair.access_token).await,
+            Err(failure) if is_refused(&failure) => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn log_out(&self, access_token: &Token) -> Result<(), Failure> {
+        let url = self.target.context.url.api("/auth/logout");
+        let request = self.http.request(Method::POST, url).timeout(http::ANSWER_TIMEOUT);
+        self.send(request, access_token).await.map(drop)
+    }
+
     fn remember(&self, token: Token) -> Token {
         self.bearer.lock().clone_from(&token);
         token
@@ -94,13 +118,14 @@ impl Api {
     /// What to do about a refusal that concerns the token.
     pub fn with_advice(&self, failure: Failure) -> Failure {
         let Failure::Refused(refusal) = failure else { return failure };
-        let url = &self.target.context.url;
+        let target = &self.target;
         let advice = match (refusal.status, refusal.code.as_str()) {
-            (401, _) if self.target.name.is_none() => "check SIGNALBOX_TOKEN".to_owned(),
-            (401, _) => format!("sign in again with `signalboxctl login {url}`"),
-            (403, "token_not_allowed") => format!("`signalboxctl login {url}` signs in with your account"),
+            (401, _) if target.name.is_none() => "check SIGNALBOX_TOKEN".to_owned(),
+            (401, _) => format!("sign in again with `{}`", target.login_call()),
+            // A context of its own: what uses the token keeps it.
+            (403, "token_not_allowed") => format!("`{}` signs in with your account", target.new_login_call()),
             (403, "step_up_required" | "second_factor_required") => {
-                format!("prove who you are with `signalboxctl login {url}`")
+                format!("prove who you are with `{}`", target.login_call())
             }
             (421, _) => "use the address of the service's --public-url".to_owned(),
             _ => return Failure::Refused(refusal),

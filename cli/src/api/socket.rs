@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use signalbox_protocol::frontend::FeedMessage;
 use signalbox_protocol::{Decoded, Encoding, MAX_MESSAGE_BYTES, close};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -37,6 +37,8 @@ pub struct Socket {
     renewal: Option<JoinHandle<Result<Token, Failure>>>,
     /// Still to be shown to the service.
     fresh: Option<Token>,
+    /// When the service last said something. It outlives callers that stop waiting, as for each key that is typed.
+    last_heard: Instant,
 }
 
 /// Why no message follows.
@@ -65,7 +67,7 @@ impl Socket {
     }
 
     fn new(api: &Arc<Api>, stream: WebSocketStream<Upgraded>, bearer: Token) -> Self {
-        Self { api: Arc::clone(api), stream, bearer, renewal: None, fresh: None }
+        Self { api: Arc::clone(api), stream, bearer, renewal: None, fresh: None, last_heard: Instant::now() }
     }
 
     /// The next message. Nothing is lost if the caller stops waiting.
@@ -82,9 +84,10 @@ impl Socket {
                     }
                     continue;
                 }
-                frame = timeout(SILENCE, self.stream.next()) => frame,
+                frame = timeout_at(self.last_heard + SILENCE, self.stream.next()) => frame,
             };
             let frame = frame.map_err(|_| End::Lost("the service has gone silent".to_owned()))?;
+            self.last_heard = Instant::now();
             match frame.ok_or_else(lost)?.map_err(|error| ended(&error))? {
                 Message::Text(text) => match Encoding::Json.decode::<FeedMessage>(text.as_bytes()) {
                     Ok(Decoded::Known(FeedMessage::TokenExpiring)) => self.begin_renewal(),
@@ -208,9 +211,12 @@ impl From<End> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
     use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
     use super::*;
+    use crate::context::{Context, Credential, Target};
 
     fn end(code: u16) -> End {
         closed(Some(CloseFrame { code: CloseCode::from(code), reason: "why".into() }))
@@ -225,5 +231,47 @@ mod tests {
         for code in [close::FORBIDDEN, close::SERVER_DELETED] {
             assert_eq!(end(code), End::Refused("why".to_owned()), "{code}");
         }
+    }
+
+    /// Accepts a socket, and says nothing over it.
+    async fn fall_silent(listener: TcpListener) {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            assert_ne!(stream.read_buf(&mut head).await.unwrap(), 0);
+        }
+        let head = String::from_utf8(head).unwrap();
+        let key = head.lines().find_map(|line| line.strip_prefix("sec-websocket-key: ")).unwrap();
+        let accepted = derive_accept_key(key.as_bytes());
+        let answer = format!(
+            "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+             sec-websocket-accept: {accepted}\r\n\r\n"
+        );
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        std::future::pending().await
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_stops_waiting_does_not_postpone_the_end_of_a_silent_socket() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let credential = Credential::Token { token: Token::parse("sbt_secret").unwrap() };
+        let context = Context { url, ca_file: None, credential };
+        let api = Arc::new(Api::new(Target { name: None, context }, None).unwrap());
+        tokio::spawn(fall_silent(listener));
+        let mut socket = Socket::open(&api, "/ws/fleet", &[]).await.unwrap();
+        tokio::time::pause();
+        let opened = Instant::now();
+
+        // As for a key that is typed each second.
+        let end = loop {
+            if let Ok(next) = timeout(Duration::from_secs(1), socket.next()).await {
+                break next.unwrap_err();
+            }
+            assert!(opened.elapsed() < 2 * SILENCE, "it is not noticed");
+        };
+
+        assert_eq!(end, End::Lost("the service has gone silent".to_owned()));
+        assert!(opened.elapsed() <= SILENCE + Duration::from_secs(1), "{:?}", opened.elapsed());
     }
 }

@@ -119,6 +119,8 @@ pub struct Approval {
     /// Why agents refused the signatures that there were, if it waits again.
     pub refused_reason: Option<String>,
     pub signatures: Vec<ApprovalSignature>,
+    /// It does not run before.
+    pub not_before: Option<Timestamp>,
     pub expires_at: Timestamp,
     pub batch_id: Option<Uuid>,
     /// The bytes that are signed, in base64. Lists do not have them.

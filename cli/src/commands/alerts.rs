@@ -138,12 +138,12 @@ impl Chosen {
         for id in ids {
             let value = call.api.act(&format!("/alerts/{id}/{verb}"), &[]).await?;
             let alert: Alert = parsed(value.clone())?;
-            match call.out.format {
-                Format::Json => call.out.json_line(&value)?,
+            output::even_if_unread(match call.out.format {
+                Format::Json => call.out.json_line(&value),
                 Format::Table | Format::Csv => {
-                    call.out.line(&format!("{} is {}: {}", end_of(id), clean(&alert.status), clean(&alert.message)))?;
+                    call.out.line(&format!("{} is {}: {}", end_of(id), clean(&alert.status), clean(&alert.message)))
                 }
-            }
+            })?;
         }
         Ok(())
     }
@@ -250,7 +250,7 @@ async fn watch(call: &Call) -> Result<(), Failure> {
     let mut socket = Socket::open(&call.api, "/ws/alerts", &[]).await?;
     loop {
         match watch.follow(&mut socket).await {
-            Err(failure) if failure.is_passing() => output::complain(&format!("{failure}; reconnecting")),
+            Err(failure) if failure.is_passing_for_reads() => output::complain(&format!("{failure}; reconnecting")),
             outcome => return outcome,
         }
         socket = reopened(call, &mut watch.backoff).await?;
@@ -328,10 +328,11 @@ impl Watch<'_> {
 }
 
 async fn reopened(call: &Call, backoff: &mut Backoff) -> Result<Socket, Failure> {
+    let mut pause = backoff.pause();
     loop {
-        tokio::time::sleep(backoff.pause()).await;
+        tokio::time::sleep(pause).await;
         match Socket::open(&call.api, "/ws/alerts", &[]).await {
-            Err(failure) if failure.is_passing() => {}
+            Err(failure) if failure.is_passing_for_reads() => pause = backoff.pause_after(&failure),
             outcome => return outcome,
         }
     }

@@ -164,12 +164,32 @@ async fn sign(call: &Call, wanted: &str, keys: &Keys) -> Result<(), Failure> {
     }
     let order = order_of(&approval)?;
     output::note(&format!("{} asks for signatures, says the service.", clean(&approval.username)));
-    let mut last = Value::Null;
+    let (mut last, mut signed) = (Value::Null, approval);
     for signature in keys.sign(&order, "Sign this?").await? {
-        last = call.api.post(&format!("/commands/approvals/{}/signatures", approval.id), &signature).await?;
+        let answer = call.api.post(&format!("/commands/approvals/{}/signatures", signed.id), &signature).await;
+        last = answer.map_err(|failure| not_added(failure, signed.id))?;
+        signed = parsed(last.clone())?;
+        if signed.status != WAITS {
+            // The signature completed it: the service takes no more.
+            break;
+        }
     }
-    let signed: Approval = parsed(last.clone())?;
     call.out.done(&format!("Signed. The command {}.", signed.words()), &last)
+}
+
+/// Why a signature was not added, as far as that is known: the answer may have got lost.
+fn not_added(failure: Failure, id: Uuid) -> Failure {
+    if matches!(failure, Failure::NotSent(_)) {
+        failure.and("the signature was not added")
+    } else if failure.is_passing() {
+        failure.and(&format!(
+            "it is not known whether the signature was added, and with it the command started: \
+             see `signalboxctl approvals show {}`",
+            short(id)
+        ))
+    } else {
+        failure
+    }
 }
 
 async fn withdraw(call: &Call, wanted: &str, is_sure: bool) -> Result<(), Failure> {
@@ -186,6 +206,13 @@ impl Approval {
     /// What it is doing, after "the command".
     pub fn words(&self) -> String {
         match (self.status.as_str(), self.batch_id) {
+            // The service starts it when its own clock says so.
+            (WAITS, _) if self.missing == 0 => match self.not_before {
+                Some(at) => {
+                    format!("has all its signatures, and runs when the clock of the service has reached {}", local(at))
+                }
+                None => "has all its signatures, and runs soon".to_owned(),
+            },
             (WAITS, _) => {
                 let what = if self.missing == 1 { "signature" } else { "signatures" };
                 let waits = format!("waits for {} more {what}, until {}", self.missing, local(self.expires_at));
@@ -217,5 +244,31 @@ mod tests {
         for wanted in ["", "77"] {
             assert!(by_end(&all, wanted).unwrap_err().to_string().contains("no command"), "{wanted:?}");
         }
+    }
+
+    #[test]
+    fn a_command_with_all_its_signatures_waits_for_its_time_alone() {
+        let words = |missing: u32| {
+            let value = json!({"id": Uuid::nil(), "status": WAITS, "command": "true", "username": "ada", "needed": 1,
+                "missing": missing, "signatures": [], "not_before": "2026-11-26T10:00:00Z",
+                "expires_at": "2026-11-26T10:10:00Z"});
+            serde_json::from_value::<Approval>(value).unwrap().words()
+        };
+
+        let begin = "has all its signatures, and runs when the clock of the service has reached 2026-";
+        assert!(words(0).starts_with(begin));
+        assert!(words(1).starts_with("waits for 1 more signature, until 2026-"));
+        assert!(words(2).starts_with("waits for 2 more signatures, until 2026-"));
+    }
+
+    #[test]
+    fn a_signature_whose_answer_is_missing_may_have_started_the_command() {
+        let words = |failure| not_added(failure, Uuid::nil()).to_string();
+
+        assert_eq!(words(Failure::NotSent("no".to_owned())), "no; the signature was not added");
+        let unknown = words(Failure::Unreachable("no".to_owned()));
+        assert!(unknown.contains("; it is not known whether the signature was added, and with it the command started"));
+        assert!(unknown.ends_with(": see `signalboxctl approvals show 00000000`"), "{unknown}");
+        assert_eq!(words(Failure::failed("no")), "no");
     }
 }

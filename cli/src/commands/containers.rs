@@ -1,12 +1,14 @@
 //! Containers of a server.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::Call;
-use super::refused::{Action, explained};
+use super::refused::{Action, explained, is_unknown};
+use crate::api::http::ANSWER_TIMEOUT;
 use crate::api::types::{Acted, Container, Server};
 use crate::api::{Api, parsed, segment, text_of};
 use crate::error::Failure;
@@ -73,6 +75,8 @@ struct Acting<'a> {
 
 /// Docker shows as much of an id.
 const SHORT_ID: usize = 12;
+/// The service gives an agent and its engine 25 s beyond the time that a container may take.
+const BEYOND_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Containers {
     pub async fn run(self, call: &Call) -> Result<(), Failure> {
@@ -117,23 +121,14 @@ async fn list(call: &Call, server: &Server, only_running: bool) -> Result<(), Fa
 }
 
 impl Acting<'_> {
-    /// One after the other: the first that fails is named, and the others still have their turn.
+    /// One after the other: each that fails is named, and the others still have their turn, also where nobody reads the output.
     async fn all(&self, containers: &[String]) -> Result<(), Failure> {
         self.call.out.expect_no_csv()?;
         self.signing.check(false)?;
-        let mut last = Ok(());
+        let (mut last, mut printed) = (Ok(()), Ok(()));
         for name in containers {
             match self.one(name).await {
-                Ok(value) => {
-                    let acted: Acted = parsed(value.clone())?;
-                    match self.call.out.format {
-                        Format::Json => self.call.out.json_line(&value)?,
-                        Format::Table | Format::Csv => {
-                            let id: String = acted.container_id.chars().take(SHORT_ID).collect();
-                            self.call.out.line(&format!("{} ({id}) is {}.", clean(name), clean(&acted.state)))?;
-                        }
-                    }
-                }
+                Ok((value, acted)) => printed = printed.and_then(|()| self.print(name, &value, &acted)),
                 Err(failure) => {
                     if let Err(earlier) = std::mem::replace(&mut last, Err(failure)) {
                         output::complain(&earlier.to_string());
@@ -141,22 +136,65 @@ impl Acting<'_> {
                 }
             }
         }
-        last
+        last.and(printed)
     }
 
-    async fn one(&self, name: &str) -> Result<Value, Failure> {
+    fn print(&self, name: &str, value: &Value, acted: &Acted) -> Result<(), Failure> {
+        match self.call.out.format {
+            Format::Json => self.call.out.json_line(value),
+            Format::Table | Format::Csv => {
+                let id: String = acted.container_id.chars().take(SHORT_ID).collect();
+                self.call.out.line(&format!("{} ({}) is {}.", clean(name), clean(&id), clean(&acted.state)))
+            }
+        }
+    }
+
+    async fn one(&self, name: &str) -> Result<(Value, Acted), Failure> {
         let Self { call, server, verb, timeout, .. } = self;
         let action = format!("{verb} {name}");
         let servers = Servers { servers: std::slice::from_ref(server), typed: Some(self.typed) };
         let subject = Subject::Container { action: &action, timeout_seconds: *timeout };
         let signed = self.signing.sign(&servers, subject).await?;
-        let seconds = timeout.map(|seconds| format!("?timeout_seconds={seconds}")).unwrap_or_default();
-        let path = format!("/docker/{}/containers/{}/{verb}{seconds}", server.id, segment(name));
-        let answer = match &signed.value {
-            Some(value) => call.api.post(&path, &json!({"signed": value})).await,
-            None => call.api.act(&path, &[]).await,
+        let query: Vec<_> = timeout.map(|seconds| ("timeout_seconds", seconds.to_string())).into_iter().collect();
+        let path = format!("/docker/{}/containers/{}/{verb}", server.id, segment(name));
+        let body = signed.value.as_ref().map(|value| json!({"signed": value}));
+        let answer = call.api.post_within(&path, &query, body.as_ref(), answer_limit(*timeout)).await;
+        let value = answer.map_err(|failure| {
+            let failure = explained(failure, server, Action::ControlContainers, &call.api.service(), &signed.keys);
+            self.unfinished(failure, name)
+        })?;
+        let acted = parsed(value.clone())?;
+        Ok((value, acted))
+    }
+
+    /// What may still happen where the answer is missing.
+    fn unfinished(&self, failure: Failure, name: &str) -> Failure {
+        if !is_unknown(&failure) {
+            return failure;
+        }
+        let doing = match self.verb {
+            "stop" => "stopping",
+            "restart" => "restarting",
+            _ => "starting",
         };
-        answer
-            .map_err(|failure| explained(failure, server, Action::ControlContainers, &call.api.service(), &signed.keys))
+        failure.and(&format!("{} may still be {doing}", clean(name)))
+    }
+}
+
+/// How long an answer may take where a container may take this many seconds to stop.
+fn answer_limit(timeout: Option<u32>) -> Duration {
+    let stopping = Duration::from_secs(timeout.unwrap_or_default().into());
+    ANSWER_TIMEOUT.max(stopping + BEYOND_TIMEOUT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_may_take_longer_than_the_container() {
+        for (timeout, seconds) in [(None, 100), (Some(0), 100), (Some(70), 100), (Some(71), 101), (Some(300), 330)] {
+            assert_eq!(answer_limit(timeout), Duration::from_secs(seconds), "{timeout:?}");
+        }
     }
 }

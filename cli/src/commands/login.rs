@@ -10,8 +10,9 @@ use super::{browser, prompt};
 use crate::api::renewal::TokenPair;
 use crate::api::{Api, http};
 use crate::cli::Options;
-use crate::context::{Context, Credential, ServiceUrl, Store, Target, Token};
+use crate::context::{Context, Contexts, Credential, ServiceUrl, Store, Target, Token};
 use crate::error::Failure;
+use crate::output::text::shell_word;
 use crate::output::{self, Out};
 
 /// Where the web interface makes tokens.
@@ -20,13 +21,14 @@ const TOKENS_PAGE: &str = "/account/tokens";
 /// Sign in to a service and make it the current context
 ///
 /// With a token for programs, or with user name and password: the program then keeps a login that it renews. Without an option it
-/// asks. --web is for accounts without a password. Tokens are kept in a file that only you can read.
+/// asks. --web is for accounts without a password. Tokens are kept in a file that only you can read. The login that the context had
+/// before is ended.
 #[derive(Debug, Args)]
 pub struct Login {
     /// The address of the service, such as https://signalbox.example.com
     #[arg(value_name = "URL")]
     url: ServiceUrl,
-    /// The name of the context; defaults to the host
+    /// The name of the context, like --context; defaults to the host
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Open the page of the service that makes tokens, and ask for the token
@@ -49,6 +51,7 @@ pub struct Login {
 impl Login {
     pub async fn run(self, options: Options) -> Result<(), Failure> {
         let out = Out::new(options.output, options.color);
+        let name = self.context_name(options.context)?;
         if self.url.is_readable_by_others() {
             output::complain(
                 "anyone on the way can read what is sent over http://: use https:// if the service has it",
@@ -57,21 +60,32 @@ impl Login {
         // The file must be found from every directory.
         let ca_file = options.ca_file.map(std::path::absolute).transpose()?;
         let client = http::client(&self.url, ca_file.as_deref())?;
-        let credential = self.credential(&client).await?;
-        let name = self.name.unwrap_or_else(|| self.url.authority());
-        let context = Context { url: self.url, ca_file, credential };
         let store = Store::of_user()?;
-        // Before it is kept, the token has to work. Every token may list servers.
-        let target = Target { name: Some(name.clone()), context: context.clone() };
-        Api::new(target, Some(store.clone()))?.get("/servers", &[("limit", "1".to_owned())]).await?;
-        let contexts = store.lock().await?;
-        let mut all = contexts.read()?;
+        // Before anybody signs in: nobody could end a login that is not kept. The lock is not held while the person is asked.
+        expect_same_service(&store.lock().await?.read()?, &name, &self.url)?;
+        let credential = self.credential(&client).await?;
+        let context = Context { url: self.url, ca_file, credential };
+        // Without the store, which does not have this login yet.
+        let api = Api::over(client, Target { name: Some(name.clone()), context: context.clone() }, None);
+        match keep(&api, &store, &name, &context).await {
+            Ok(replaced) => end_replaced(&name, replaced).await,
+            Err(failure) => return Err(given_up(&api, failure).await),
+        }
         let sentence = format!("Signed in to {} as the context {name}.", context.url);
         let summary = json!({"name": name, "url": context.url, "credential": context.credential.words()});
-        all.contexts.insert(name.clone(), context);
-        all.current = Some(name);
-        contexts.write(&all)?;
         out.done(&sentence, &summary)
+    }
+
+    /// `--context` names the context of every command.
+    fn context_name(&self, context: Option<String>) -> Result<String, Failure> {
+        match (&self.name, context) {
+            (Some(name), Some(context)) if *name != context => {
+                Err(Failure::usage("--name and --context name two contexts: use one of them"))
+            }
+            (Some(name), _) => Ok(name.clone()),
+            (None, Some(context)) => Ok(context),
+            (None, None) => Ok(self.url.authority()),
+        }
     }
 
     async fn credential(&self, client: &Client) -> Result<Credential, Failure> {
@@ -145,5 +159,51 @@ impl Login {
         let body = http::body(request.send().await.map_err(http::unreachable)?).await?;
         serde_json::from_slice(&body)
             .map_err(|_| Failure::failed("the answer is not one of Signalbox's API: check the address"))
+    }
+}
+
+/// Refuses to replace the context of another service.
+fn expect_same_service(contexts: &Contexts, name: &str, url: &ServiceUrl) -> Result<(), Failure> {
+    match contexts.contexts.get(name) {
+        Some(known) if known.url != *url => Err(Failure::usage(format!(
+            "the context {name:?} is of {}: choose another name with --name, or remove it with `signalboxctl context rm {}`",
+            known.url,
+            shell_word(name)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Tries what the person has signed in with, and keeps it. Returns the context that it replaces.
+async fn keep(api: &Api, store: &Store, name: &str, context: &Context) -> Result<Option<Context>, Failure> {
+    // Every token may list servers.
+    api.get("/servers", &[("limit", "1".to_owned())]).await?;
+    let contexts = store.lock().await?;
+    let mut all = contexts.read()?;
+    expect_same_service(&all, name, &context.url)?;
+    let replaced = all.contexts.insert(name.to_owned(), context.clone());
+    all.current = Some(name.to_owned());
+    contexts.write(&all)?;
+    Ok(replaced)
+}
+
+/// Ends the login that nobody has any more.
+async fn end_replaced(name: &str, replaced: Option<Context>) {
+    let Some(context) = replaced else { return };
+    let target = Target { name: Some(name.to_owned()), context };
+    let ended = match Api::new(target, None) {
+        Ok(api) => api.end_login().await,
+        Err(failure) => Err(failure),
+    };
+    if let Err(failure) = ended {
+        output::complain(&format!("the login before may not have ended at the service: {failure}"));
+    }
+}
+
+/// Ends a login that is not kept. Returns why it is not, and whether it may still work.
+async fn given_up(api: &Api, failure: Failure) -> Failure {
+    match api.end_login().await {
+        Ok(()) => failure,
+        Err(end) => failure.and(&format!("the new login may not have ended at the service: {end}")),
     }
 }

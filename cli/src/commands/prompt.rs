@@ -7,6 +7,7 @@ use std::path::Path;
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::terminal;
 
+use super::interrupts::Ends;
 use crate::context::store::expect_private;
 use crate::error::Failure;
 
@@ -49,17 +50,18 @@ pub async fn ask(question: &str) -> Result<String, Failure> {
 
 /// A line that the terminal does not show.
 pub async fn ask_secret(question: &str) -> Result<String, Failure> {
-    let question = question.to_owned();
-    blocking(move || {
-        write!(io::stderr(), "{question}: ")?;
-        let answer = {
-            let _raw = Raw::begin()?;
-            read_hidden()
-        };
-        writeln!(io::stderr())?;
-        answer
-    })
-    .await
+    // A signal must not leave the terminal raw.
+    let mut ends = Ends::listen()?;
+    write!(io::stderr(), "{question}: ")?;
+    let raw = Raw::begin()?;
+    let answer = tokio::select! {
+        answer = blocking(read_hidden) => answer,
+        failure = ends.failure() => Err(failure),
+    };
+    drop(raw);
+    // Where the terminal was closed this fails, and the signal is the reason.
+    let _ = writeln!(io::stderr());
+    answer
 }
 
 /// Yes, or a failure.
@@ -131,9 +133,14 @@ enum Edit {
     Cancelled,
 }
 
+/// Whether Ctrl makes a key something else than its character. On Windows AltGr arrives as Ctrl with Alt, and types characters.
+pub fn is_control(key: KeyEvent) -> bool {
+    key.modifiers.contains(KeyModifiers::CONTROL) && !key.modifiers.contains(KeyModifiers::ALT)
+}
+
 /// As a terminal's own line editor.
 fn edited(answer: &mut String, key: KeyEvent) -> Edit {
-    let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+    let is_control = is_control(key);
     match key.code {
         KeyCode::Enter => return Edit::Done,
         KeyCode::Char('c' | 'd') if is_control => return Edit::Cancelled,
@@ -168,5 +175,17 @@ mod tests {
         assert_eq!(answer, "a");
         assert_eq!(edited(&mut answer, key(KeyCode::Enter)), Edit::Done);
         assert_eq!(edited(&mut answer, control('c')), Edit::Cancelled);
+    }
+
+    #[test]
+    fn characters_of_alt_gr_are_typed() {
+        let alt_gr = |character| KeyEvent::new(KeyCode::Char(character), KeyModifiers::CONTROL | KeyModifiers::ALT);
+        let mut answer = String::new();
+
+        for character in ['@', '€', 'ć', 'd'] {
+            assert_eq!(edited(&mut answer, alt_gr(character)), Edit::More, "{character}");
+        }
+
+        assert_eq!(answer, "@€ćd");
     }
 }

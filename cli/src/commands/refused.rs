@@ -167,6 +167,12 @@ pub fn explained(failure: Failure, server: &Server, action: Action<'_>, service:
     Failure::Refused(Refusal { detail, ..refusal })
 }
 
+/// Whether what was asked for may have been done, or may still be under way: the answer of the service or of the agent is missing.
+pub fn is_unknown(failure: &Failure) -> bool {
+    let is_lost = failure.is_passing() && !matches!(failure, Failure::NotSent(_));
+    is_lost || matches!(failure.code(), "agent_disconnected" | "agent_timeout")
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -207,6 +213,21 @@ mod tests {
 
         assert!(by_reason.contains(advice), "{by_reason}");
         assert!(by_words.contains(advice), "{by_words}");
+    }
+
+    #[test]
+    fn only_a_missing_answer_leaves_open_what_was_done() {
+        let refused =
+            |status, code: &str| Refusal { status, code: code.to_owned(), detail: "no".to_owned(), reason: None };
+
+        for (status, code) in [(400, "agent_timeout"), (400, "agent_disconnected"), (502, ""), (503, "busy")] {
+            assert!(is_unknown(&Failure::Refused(refused(status, code))), "{status} {code}");
+        }
+        assert!(is_unknown(&Failure::Unreachable("no".to_owned())));
+        assert!(!is_unknown(&Failure::NotSent("no".to_owned())));
+        for (status, code) in [(400, "agent_offline"), (400, "agent_refused"), (422, "")] {
+            assert!(!is_unknown(&Failure::Refused(refused(status, code))), "{status} {code}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::files::{NewSecret, new_private};
 use super::{Call, prompt};
 use crate::api::types::ProgramToken;
 use crate::api::{parsed, text_of};
+use crate::context::Token;
 use crate::error::Failure;
 use crate::output::table::{Cell, Table};
 use crate::output::text::clean;
@@ -138,15 +139,17 @@ impl Add {
                 return Err(failure);
             }
         };
-        let token = made.as_object_mut().and_then(|fields| fields.remove("token"));
-        let Some(token) = token.as_ref().and_then(Value::as_str) else {
-            file.into_iter().for_each(NewSecret::give_up);
-            return Err(Failure::failed("the service sent no token"));
+        let token = match token_of(&mut made) {
+            Ok(token) => token,
+            Err(failure) => {
+                file.into_iter().for_each(NewSecret::give_up);
+                return Err(failure);
+            }
         };
         match file {
-            None => call.out.line(token),
+            None => call.out.line(token.reveal()),
             Some(file) => {
-                file.write(token)?;
+                file.write(token.reveal())?;
                 let sentence = format!("Made {}. Its token is in {}.", clean(&self.name), self.token_file.display());
                 call.out.done(&sentence, &made)
             }
@@ -168,6 +171,13 @@ impl Add {
     }
 }
 
+/// Takes the token out of what was made. It is one word of visible characters, or else it is none.
+fn token_of(made: &mut Value) -> Result<Token, Failure> {
+    let token = made.as_object_mut().and_then(|fields| fields.remove("token"));
+    let text = token.as_ref().and_then(Value::as_str).unwrap_or_default();
+    Token::parse(text).map_err(|_| Failure::failed("the service sent no token"))
+}
+
 async fn remove(call: &Call, wanted: &str, is_sure: bool) -> Result<(), Failure> {
     let tokens = call.api.list("/tokens", &[]).await?;
     let is_wanted = |token: &&Value| text_of(token, "id") == wanted || text_of(token, "name") == wanted;
@@ -185,4 +195,21 @@ async fn remove(call: &Call, wanted: &str, is_sure: bool) -> Result<(), Failure>
     }
     let answer = call.api.delete(&format!("/tokens/{}", token.id)).await?;
     call.out.done(&format!("Revoked {name}."), &answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_word_of_visible_characters_is_a_token() {
+        let mut made = json!({"name": "grafana", "token": "sbt_secret"});
+
+        assert_eq!(token_of(&mut made).unwrap().reveal(), "sbt_secret");
+        assert_eq!(made, json!({"name": "grafana"}), "nothing prints it with the rest");
+        for wrong in [json!("sbt_\u{1b}]0;title\u{7}"), json!("two words"), json!(""), json!(7), Value::Null] {
+            let refusal = token_of(&mut json!({ "token": wrong })).unwrap_err().to_string();
+            assert_eq!(refusal, "the service sent no token", "{wrong}");
+        }
+    }
 }

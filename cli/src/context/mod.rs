@@ -14,6 +14,7 @@ pub use store::{Contexts, Store};
 pub use token::Token;
 
 use crate::error::Failure;
+use crate::output::text::shell_word;
 
 /// Replace the contexts, for scripts and containers.
 pub const URL_VARIABLE: &str = "SIGNALBOX_URL";
@@ -63,6 +64,26 @@ pub struct Target {
     /// The name of the context; none where the environment says it all.
     pub name: Option<String>,
     pub context: Context,
+}
+
+impl Target {
+    /// The command line that signs in to the same context again.
+    pub fn login_call(&self) -> String {
+        let call = self.new_login_call();
+        match &self.name {
+            Some(name) if *name != self.context.url.authority() => format!("{call} --name {}", shell_word(name)),
+            _ => call,
+        }
+    }
+
+    /// The command line that signs in to the same service, as the context that has its name.
+    pub fn new_login_call(&self) -> String {
+        let call = format!("signalboxctl login {}", self.context.url);
+        match &self.context.ca_file {
+            Some(file) => format!("{call} --ca-file {}", shell_word(&file.display().to_string())),
+            None => call,
+        }
+    }
 }
 
 /// What the environment and the flags say about the service.
@@ -157,6 +178,23 @@ mod tests {
         assert_eq!(named.name.as_deref(), Some("b"));
         assert_eq!((of_environment.name, of_environment.context.url.authority()), (None, "e.example".to_owned()));
         assert_eq!(current.name.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn the_advice_to_sign_in_again_is_for_the_same_context() {
+        let call = |name: Option<&str>, ca_file: Option<&str>| {
+            let credential = Credential::Token { token: Token::parse("sbt_a").unwrap() };
+            let url = "https://a.example".parse().unwrap();
+            let context = Context { url, ca_file: ca_file.map(PathBuf::from), credential };
+            Target { name: name.map(str::to_owned), context }.login_call()
+        };
+
+        assert_eq!(call(None, None), "signalboxctl login https://a.example");
+        assert_eq!(call(Some("a.example"), None), "signalboxctl login https://a.example");
+        assert_eq!(
+            call(Some("my home"), Some("/etc/ca.pem")),
+            "signalboxctl login https://a.example --ca-file /etc/ca.pem --name 'my home'"
+        );
     }
 
     #[test]

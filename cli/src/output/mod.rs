@@ -4,6 +4,7 @@ pub mod spark;
 pub mod table;
 pub mod text;
 pub mod time;
+pub mod writer;
 
 use std::io::{self, IsTerminal, Write};
 
@@ -118,17 +119,27 @@ impl Out {
 
     /// An object of the API: whole for results, a line for what is live.
     pub fn json(&self, value: &Value) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(value).map_err(|error| Failure::failed(error.to_string()))?;
-        self.json_text(&text)
+        self.line(&self.json_text(value)?)
     }
 
     pub fn json_line(&self, value: &Value) -> Result<(), Failure> {
-        self.json_text(&value.to_string())
+        self.line(&self.json_line_text(value))
+    }
+
+    /// What [`Self::json`] prints.
+    pub fn json_text(&self, value: &Value) -> Result<String, Failure> {
+        let text = serde_json::to_string_pretty(value).map_err(|error| Failure::failed(error.to_string()))?;
+        Ok(self.as_read(text))
+    }
+
+    /// What [`Self::json_line`] prints.
+    pub fn json_line_text(&self, value: &Value) -> String {
+        self.as_read(value.to_string())
     }
 
     /// A program reads it as the service sent it.
-    fn json_text(&self, text: &str) -> Result<(), Failure> {
-        if self.is_terminal { self.line(&text::escaped(text)) } else { self.line(text) }
+    fn as_read(&self, json: String) -> String {
+        if self.is_terminal { text::escaped(&json) } else { json }
     }
 
     /// A list, in the format that the user chose.
@@ -163,6 +174,14 @@ impl Out {
             Format::Csv => Err(Failure::usage("this has no columns: use --output table or --output json")),
             Format::Table | Format::Json => Ok(()),
         }
+    }
+}
+
+/// For what acts: that nobody reads what it prints, as after `| head`, neither ends it nor makes it succeed.
+pub fn even_if_unread(printed: Result<(), Failure>) -> Result<(), Failure> {
+    match printed {
+        Err(Failure::NoReader) => Ok(()),
+        printed => printed,
     }
 }
 

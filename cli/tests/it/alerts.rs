@@ -1,6 +1,9 @@
 //! Alerts of a real agent.
 
+use std::process::Stdio;
+
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::support::{Running, Site, eventually};
 
@@ -56,6 +59,21 @@ async fn programs_watch_one_object_a_line() {
 
     let line: Value = serde_json::from_str(watching.stdout().lines().next().unwrap()).unwrap();
     assert_eq!((&line["id"], &line["status"]), (&alert["id"], &json!("active")));
+}
+
+#[tokio::test]
+async fn all_alerts_have_their_turn_where_nobody_reads_the_output() {
+    let site = Site::start().await;
+    let _agent = alarmed(&site).await;
+    let alert = raised(&site).await;
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+
+    let mut command = site.command(&["alerts", "ack", alert["id"].as_str().unwrap(), &Uuid::nil().to_string()]);
+    let mut child = command.stdout(writer).stderr(Stdio::null()).spawn().unwrap();
+    let status = eventually("it ends", async || child.try_wait().unwrap()).await;
+
+    assert_eq!(status.code(), Some(1), "there is no second alert");
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
+use crate::relay::Relay;
 use crate::sign::{Scene, assert_ran};
 use crate::support::{Agent, Outcome, Running, Site};
 use crate::terminal::Terminal;
@@ -86,6 +87,9 @@ async fn enough_signatures_run_at_once_and_a_request_can_be_withdrawn() {
     let both = ["exec", "--clock-skew", "0s", "--sign", &ada, "--sign", &ben, "--await-approval", "--yes"];
     let at_once = site.run(&[&both[..], &["web-1", "--", "echo done"]].concat()).await;
     assert_ran(&at_once, "── web-1\ndone\n");
+    let failed = site.run(&[&both[..], &["web-1", "--", "exit 3"]].concat()).await;
+    let heading = "── web-1 (failed, exit code 3)\n";
+    assert_eq!((failed.code, failed.stdout.as_str()), (Some(3), heading), "{failed:?}");
 
     let (_, id) = asked(&scene, &["web-1"], &["true"]).await;
     let again = site.run(&["approvals", "sign", &id, "--sign", &ada, "--yes"]).await;
@@ -98,6 +102,27 @@ async fn enough_signatures_run_at_once_and_a_request_can_be_withdrawn() {
     let refused = site.run(&["exec", "--clock-skew", "0s", "--sign", &ada, "--yes", "web-1", "--", "true"]).await;
     refused.refused(1, "--await-approval");
     site.run(&["exec", "--await-approval", "web-1", "--", "true"]).await.refused(2, "--sign");
+}
+
+#[tokio::test]
+async fn a_signature_that_is_not_needed_any_more_is_not_sent_and_a_lost_answer_is_named() {
+    let (scene, _agents) = scene().await;
+    scene.keygen.generate("eve", "ed25519", "");
+    let (site, ben, eve) = (&scene.site, scene.key("ben"), scene.key("eve"));
+    let relay = Relay::start(site.url.trim_start_matches("http://")).await;
+
+    let (_, id) = asked(&scene, &["web-1"], &["true"]).await;
+    let signed = site.run(&["approvals", "sign", &id, "--sign", &ben, "--sign", &eve, "--yes"]).await;
+    let (_, id) = asked(&scene, &["web-1"], &["true"]).await;
+    relay.lose_answer("POST /api/v1/commands/approvals/");
+    let mut command = site.command(&["approvals", "sign", &id, "--sign", &ben, "--yes"]);
+    command.env("SIGNALBOX_URL", relay.url());
+    let lost = Running::start(command).outcome().await;
+
+    assert_eq!(signed.code, Some(0), "{signed:?}");
+    assert!(signed.stdout.starts_with("Signed. The command runs as the batch "), "{signed:?}");
+    assert!(relay.has_lost_answer());
+    lost.refused(1, "it is not known whether the signature was added, and with it the command started");
 }
 
 #[tokio::test]

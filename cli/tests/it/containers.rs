@@ -2,14 +2,17 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::mcp::Client;
-use crate::support::{Site, open_to_all};
+use crate::relay::Relay;
+use crate::support::{Agent, Running, Site, eventually, open_to_all};
 
 /// Answers as Docker does about one container, and notes what it is asked to do.
 pub fn engine(path: &std::path::Path) -> Arc<Mutex<Vec<String>>> {
@@ -121,6 +124,50 @@ async fn more_containers_than_a_page_has_are_all_listed_each_once() {
     names.dedup();
     assert!(count > 500 && names.len() == count, "{count} containers, {} names", names.len());
     assert_eq!(found["containers"].as_array().unwrap().len(), 1, "{found}");
+}
+
+/// A server whose containers can be controlled, the place of its engine, and what that is asked to do.
+async fn controlled() -> (Site, Agent, TempDir, Arc<Mutex<Vec<String>>>) {
+    let site = Site::start().await;
+    let room = tempfile::tempdir().unwrap();
+    open_to_all(room.path());
+    let socket = room.path().join("engine.sock");
+    let asked = engine(&socket);
+    let host = format!("unix://{}", socket.display());
+    let agent = site.agent("web-1", &[], &["--docker", "control", "--docker-host", &host]).await;
+    (site, agent, room, asked)
+}
+
+#[tokio::test]
+async fn all_have_their_turn_where_nobody_reads_the_output() {
+    let (site, _agent, _room, asked) = controlled().await;
+
+    let mut codes = Vec::new();
+    for names in [&["nginx", "nginx"][..], &["nginx", "redis", "nginx"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = site.command(&[&["containers", "web-1", "stop"], names].concat());
+        let mut child = command.stdout(writer).stderr(Stdio::null()).spawn().unwrap();
+        codes.push(eventually("it ends", async || child.try_wait().unwrap()).await.code());
+    }
+
+    assert_eq!(codes, [Some(0), Some(1)]);
+    let asked = asked.lock();
+    assert!(asked.len() == 4 && asked.iter().all(|line| line.contains("/nginx/stop")), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_lost_answer_leaves_open_whether_a_container_is_still_stopping() {
+    let (site, _agent, _room, _asked) = controlled().await;
+    let relay = Relay::start(site.url.trim_start_matches("http://")).await;
+    relay.lose_answer("POST /api/v1/docker/");
+
+    let mut command = site.command(&["containers", "web-1", "stop", "nginx", "--timeout", "120"]);
+    command.env("SIGNALBOX_URL", relay.url());
+    let outcome = Running::start(command).outcome().await;
+
+    assert!(relay.has_lost_answer());
+    outcome.refused(1, "; nginx may still be stopping\n");
 }
 
 #[tokio::test]

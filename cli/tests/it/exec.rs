@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use crate::support::{Running, Site};
+use crate::relay::Relay;
+use crate::support::{Running, Site, eventually};
 
 #[tokio::test]
 async fn output_and_exit_code_are_those_of_the_command() {
@@ -108,6 +109,56 @@ async fn large_output_arrives_in_order_and_a_closed_pipe_is_no_failure() {
     let expected: String = (1..=50_000).map(|number| format!("{number}\n")).collect();
     assert!(whole.done() == expected, "{} bytes", whole.stdout.len());
     assert_eq!(status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn how_a_command_ends_counts_also_where_nobody_reads_its_output() {
+    let site = Site::start().await;
+    let _agent = site.agent("web-1", &["production"], &["--commands", "on"]).await;
+
+    let mut codes = Vec::new();
+    for arguments in [
+        &["exec", "web-1", "--", "seq 1 200000; exit 3"][..],
+        &["exec", "web-1", "-o", "json", "--", "exit 4"],
+        &["exec", "--tag", "production", "--", "seq 1 10; exit 5"],
+        &["exec", "--tag", "production", "--", "seq 1 10"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut child = site.command(arguments).stdout(writer).stderr(Stdio::null()).spawn().unwrap();
+        codes.push(eventually("it ends", async || child.try_wait().unwrap()).await.code());
+    }
+
+    assert_eq!(codes, [Some(3), Some(4), Some(1), Some(0)]);
+}
+
+#[tokio::test]
+async fn after_a_lost_connection_nothing_new_is_missing_of_an_output_that_the_service_does_not_keep_whole() {
+    let site = Site::start().await;
+    let agent = site.agent("web-1", &[], &["--commands", "on"]).await;
+    let relay = Relay::start(site.url.trim_start_matches("http://")).await;
+    let gate = |number: u32| agent.state.path().join(format!("gate-{number}"));
+    // Six parts of 282 KiB, of which the service keeps the first and the last half MiB. Each was shown before the next begins.
+    let script = format!(
+        "for i in 1 2 3 4 5 6; do seq 1 50000; echo part-$i; until [ -e {}/gate-$i ]; do sleep 0.05; done; done; echo end",
+        agent.state.path().display()
+    );
+    let mut command = site.command(&["exec", "web-1", "--timeout", "10m", "--", &script]);
+    command.env("SIGNALBOX_URL", relay.url());
+    let running = Running::start(command);
+    for number in 1..=6 {
+        running.until(&format!("part-{number}\n")).await;
+        if number == 6 {
+            relay.cut();
+        }
+        std::fs::write(gate(number), "").unwrap();
+    }
+
+    let outcome = running.outcome().await;
+
+    let lines: String = (1..=50_000).map(|number| format!("{number}\n")).collect();
+    let parts: String = (1..=6).map(|number| format!("{lines}part-{number}\n")).collect();
+    assert!(outcome.done() == parts + "end\n", "{} bytes", outcome.stdout.len());
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -19,9 +20,11 @@ const OUTPUT_REQUEST: &str = "GET /api/v1/commands/0";
 const BAD_GATEWAY: &str = "HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n";
 const UNAVAILABLE: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n";
 const UPGRADE_REFUSED: &str = "HTTP/1.1 426 Upgrade Required\r\ncontent-length: 0\r\n\r\n";
+const TOO_SOON: &str = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n";
+const UNKNOWN_ERROR: &str = "HTTP/1.1 520 Unknown Error\r\ncontent-length: 0\r\n\r\n";
 const NO_ANSWER: &str = "";
 
-/// A way to the service on which requests that begin like `caught` get another answer, or none.
+/// A way to the service on which requests that begin like `caught` get another answer, or none: all of them, or the first.
 struct Interceptor {
     address: SocketAddr,
     count: Arc<AtomicUsize>,
@@ -29,6 +32,10 @@ struct Interceptor {
 
 impl Interceptor {
     async fn start(site: &Site, caught: &'static str, answer: &'static str) -> Self {
+        Self::start_for(usize::MAX, site, caught, answer).await
+    }
+
+    async fn start_for(most: usize, site: &Site, caught: &'static str, answer: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, count) = (listener.local_addr().unwrap(), Arc::<AtomicUsize>::default());
         let (target, counter) = (site.url.trim_start_matches("http://").to_owned(), Arc::clone(&count));
@@ -38,7 +45,7 @@ impl Interceptor {
                 tokio::spawn(async move {
                     let Ok(service) = TcpStream::connect(target).await else { return };
                     // How it ends is for both sides to see.
-                    let _ = pass_on(client, service, caught, answer, &counter).await;
+                    let _ = pass_on(client, service, caught, answer, (&counter, most)).await;
                 });
             }
         });
@@ -67,7 +74,7 @@ async fn pass_on(
     mut service: TcpStream,
     caught: &str,
     answer: &str,
-    counter: &AtomicUsize,
+    (counter, most): (&AtomicUsize, usize),
 ) -> io::Result<()> {
     let (mut request, mut response) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
     loop {
@@ -77,7 +84,7 @@ async fn pass_on(
                 if bytes.is_empty() {
                     return Ok(());
                 }
-                if !bytes.starts_with(caught.as_bytes()) {
+                if !bytes.starts_with(caught.as_bytes()) || counter.load(Ordering::Relaxed) >= most {
                     service.write_all(bytes).await?;
                     continue;
                 }
@@ -100,12 +107,12 @@ async fn pass_on(
 }
 
 /// A command that runs until the test has ended.
-fn endless(agent: &Agent) -> String {
+pub fn endless(agent: &Agent) -> String {
     format!("while [ -e {} ]; do sleep 1; done", agent.state.path().display())
 }
 
 /// The id of the last command that was run on a server.
-async fn newest_command(site: &Site, agent: &Agent) -> String {
+pub async fn newest_command(site: &Site, agent: &Agent) -> String {
     let commands = site.get(&format!("/commands/{}", agent.server_id)).await;
     commands[0]["command_id"].as_str().unwrap().to_owned()
 }
@@ -250,6 +257,27 @@ async fn a_command_whose_output_cannot_be_followed_may_still_run() {
 
     let id = newest_command(&site, &agent).await;
     outcome.refused(1, &format!("; the command {id} may still run"));
+}
+
+#[tokio::test]
+async fn a_proxy_that_refuses_for_a_moment_is_asked_again_when_it_says() {
+    let site = Site::start().await;
+    let _agent = site.agent("web-1", &["production"], &["--commands", "on"]).await;
+
+    for (place, caught, answer) in [
+        (&["web-1"][..], "GET /api/v1/ws/commands/", UNKNOWN_ERROR),
+        (&["web-1"], "GET /api/v1/ws/commands/", TOO_SOON),
+        (&["--tag", "production"], "GET /api/v1/commands/batches/0", TOO_SOON),
+    ] {
+        let way = Interceptor::start_for(1, &site, caught, answer).await;
+        let begin = Instant::now();
+        let arguments = [&["exec"], place, &["--", "echo done"]].concat();
+        let outcome = Running::start(way.command(&site, &arguments)).outcome().await;
+
+        assert!(outcome.done().ends_with("done\n"), "{outcome:?}");
+        assert_eq!(way.count(), 1, "{answer}");
+        assert!(answer != TOO_SOON || begin.elapsed() >= Duration::from_secs(1), "{:?}", begin.elapsed());
+    }
 }
 
 #[tokio::test]

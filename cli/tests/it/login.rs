@@ -12,7 +12,7 @@ use crate::relay::Relay;
 use crate::support::{PASSWORD, Running, Site, eventually};
 use crate::terminal::Terminal;
 
-async fn signed_in() -> Site {
+pub async fn signed_in() -> Site {
     let site = Site::start().await;
     let password = site.secret_file("password", PASSWORD);
     let outcome = site
@@ -22,11 +22,11 @@ async fn signed_in() -> Site {
     site
 }
 
-fn contexts_file(site: &Site) -> std::path::PathBuf {
+pub fn contexts_file(site: &Site) -> std::path::PathBuf {
     site.home.path().join("signalbox/contexts.json")
 }
 
-fn contexts(site: &Site) -> Value {
+pub fn contexts(site: &Site) -> Value {
     serde_json::from_slice(&fs::read(contexts_file(site)).unwrap()).unwrap()
 }
 
@@ -92,12 +92,12 @@ async fn the_environment_is_enough_for_a_user_without_a_home() {
     assert_eq!(listed.json(), json!([]));
 }
 
-fn login_of(contexts: &Value) -> &Value {
+pub fn login_of(contexts: &Value) -> &Value {
     &contexts["contexts"]["home"]["credential"]
 }
 
 /// Replaces the access token of the login.
-fn replace_token(site: &Site, token: &str) {
+pub fn replace_token(site: &Site, token: &str) {
     let mut all = contexts(site);
     all["contexts"]["home"]["credential"]["access_token"] = json!(token);
     fs::write(contexts_file(site), all.to_string()).unwrap();
@@ -139,19 +139,22 @@ async fn a_renewal_whose_answer_gets_lost_is_repeated() {
     assert!(answer["access_token"].is_string(), "what is kept is the token that works: {answer}");
 }
 
+/// Files can grow to 512 bytes: enough for a message, and too little for two tokens.
+pub fn on_a_full_disk(program: &Command) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$@\"", "sh"]).arg(program.get_program());
+    command.args(program.get_args()).env_clear();
+    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
 #[tokio::test]
 async fn a_login_is_not_renewed_where_it_cannot_be_kept() {
     let site = signed_in().await;
     replace_token(&site, &site.expiring(login_of(&contexts(&site))["access_token"].as_str().unwrap(), -5));
     let sessions = site.get("/auth/sessions").await;
-    // Files can grow to 512 bytes, as on a full disk: enough for a message, and too little for two tokens.
-    let program = site.plain_command(&["servers"]);
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$@\"", "sh"]).arg(program.get_program());
-    command.args(program.get_args()).env_clear();
-    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
 
-    let outcome = Running::start(command).outcome().await;
+    let outcome = Running::start(on_a_full_disk(&site.plain_command(&["servers"]))).outcome().await;
 
     outcome.refused(1, "cannot write");
     assert_eq!(site.get("/auth/sessions").await, sessions, "the login was not used");
@@ -251,7 +254,7 @@ async fn a_token_that_is_not_valid_is_not_renewed() {
 
     let outcome = site.run_plain(&["servers"]).await;
 
-    outcome.refused(1, &format!("sign in again with `signalboxctl login {}`", site.url));
+    outcome.refused(1, &format!("sign in again with `signalboxctl login {} --name home`", site.url));
     assert_eq!(login_of(&contexts(&site))["refresh_token"], login_of(&before)["refresh_token"]);
 }
 

@@ -102,6 +102,20 @@ async fn a_log_that_may_not_be_read_says_what_to_run_and_does_not_end_the_others
 }
 
 #[tokio::test]
+async fn each_failure_of_a_log_that_is_followed_is_said_once() {
+    let site = Site::start().await;
+    let _agents = [site.agent("web-1", &[], &[]).await, site.agent("web-2", &[], &[]).await];
+
+    let one = site.run(&["logs", "-f", "web-1"]).await;
+    let both = site.run(&["logs", "-f", "web-1", "web-2"]).await;
+
+    one.refused(1, "web-1's agent does not let its log be read");
+    assert_eq!(one.stderr.matches("does not let").count(), 1, "{one:?}");
+    both.refused(1, "2 of 2 logs failed\n");
+    assert_eq!(both.stderr.matches("does not let").count(), 2, "{both:?}");
+}
+
+#[tokio::test]
 async fn nothing_that_a_server_wrote_reaches_the_terminal_as_a_command() {
     let site = Site::start().await;
     let (room, path) = log("a.log", "red \x1b[31malert\x1b[0m \x1b]0;title\x07 end\n");

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::containers::engine;
 use crate::keygen::Keygen;
+use crate::relay::Relay;
 use crate::support::{Running, Site, eventually, open_to_all};
 
 /// A client that has begun a session.
@@ -242,6 +243,28 @@ async fn refusals_are_errors_of_tools_and_say_what_to_do() {
     assert_eq!(names(&reading.tools()), READING);
     let refusal = reading.refusal("run_command", &json!({"server": "web-1", "command": "true"}));
     assert!(refusal.contains("run_command is not offered"), "{refusal}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_answer_does_not_invite_to_a_second_run() {
+    let mut site = Site::start().await;
+    let _agent = site.agent("web-1", &[], &["--commands", "on", "--docker", "control"]).await;
+    let relay = Relay::start(site.url.trim_start_matches("http://")).await;
+    site.url = relay.url();
+    let checked = "do not call this again before you have checked what became of it";
+
+    for (request, tool, arguments, what) in [
+        ("POST /api/v1/commands/", "run_command", json!({"server": "web-1", "command": "true"}), "command"),
+        ("POST /api/v1/docker/", "restart_container", json!({"server": "web-1", "container": "nginx"}), "restart"),
+    ] {
+        relay.lose_answer(request);
+        let mut client = Client::start(&site, &[]);
+        let refusal = client.refusal(tool, &arguments);
+
+        assert!(relay.has_lost_answer());
+        let unknown = format!("; it is not known whether the {what} was started; {checked}");
+        assert!(refusal.ends_with(&unknown), "{tool}: {refusal}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,15 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use signalbox_protocol::agent::Stream;
 use uuid::Uuid;
 
 use super::grouped::{Group, groups};
+use super::printer::Printer;
 use super::{Order, not_started};
 use crate::api::backoff::Backoff;
 use crate::api::parsed;
 use crate::api::types::{Batch, BatchResult, Command, Server};
 use crate::commands::Call;
-use crate::commands::interrupts::Interrupts;
+use crate::commands::interrupts::{Demand, Interrupts, Signal};
 use crate::commands::refused::Action;
 use crate::error::{Failure, Refusal};
 use crate::output::text::{clean, shell_word};
@@ -72,20 +74,29 @@ pub async fn run(call: &Call, choice: &Choice, order: &Order) -> Result<(), Fail
     verdict(&results)
 }
 
-/// Waits until a batch has ended, and shows it. Also returns what counts presses of Ctrl-C, which no longer ends the process.
+/// Waits until a batch has ended, and shows it. Also returns what listens to signals, which no longer end the process. After SIGTERM and
+/// SIGHUP it is a failure, unless the batch had succeeded before.
 pub async fn follow(call: &Call, started: Value) -> Result<(Vec<BatchResult>, Interrupts), Failure> {
     let id = parsed::<Batch>(started.clone())?.id;
     let mut interrupts = Interrupts::listen().map_err(|failure| continues(failure, id))?;
     let finished = finish(call, started, &mut interrupts).await;
-    let (value, mut batch) = finished.map_err(|failure| continues(failure, id))?;
-    if call.out.format == Format::Json {
-        call.out.json(&value)?;
+    let (value, Batch { mut results, .. }) = finished.map_err(|failure| continues(failure, id))?;
+    let mut completed = Ok(());
+    let printed = if call.out.format == Format::Json {
+        let text = call.out.json_text(&value)? + "\n";
+        interrupts.unless_pressed(print(call, [text])).await
     } else {
-        let completed = complete(call, &mut batch.results, &mut interrupts).await;
-        show(call, &groups(&batch.results))?;
-        completed.map_err(|interrupted| ended(interrupted, &batch.results))?;
-    }
-    Ok((batch.results, interrupts))
+        completed = complete(call, &mut results, &mut interrupts).await;
+        let found = groups(&results);
+        let texts = found.iter().enumerate().map(|(index, group)| text_of(call, index, group));
+        interrupts.unless_pressed(print(call, texts)).await
+    };
+    let over = match (printed.flatten().and(completed), interrupts.ending(), verdict(&results)) {
+        (Err(failure), ..) | (Ok(()), Some(failure), Err(_)) => Err(failure),
+        (Ok(()), ..) => Ok(()),
+    };
+    over.map_err(|failure| ended(failure, &results))?;
+    Ok((results, interrupts))
 }
 
 /// A failure while the batch runs, which needs nobody who waits.
@@ -93,9 +104,9 @@ pub fn continues(failure: Failure, id: Uuid) -> Failure {
     failure.and(&format!("the batch {id} continues at the service"))
 }
 
-/// Ctrl-C after the end of a batch, with what is known of it.
-pub fn ended(interrupted: Failure, results: &[BatchResult]) -> Failure {
-    let known = interrupted.and("the batch has ended");
+/// A failure after the end of a batch, as Ctrl-C, with what is known of the batch.
+pub fn ended(failure: Failure, results: &[BatchResult]) -> Failure {
+    let known = failure.and("the batch has ended");
     match verdict(results) {
         Ok(()) => known,
         Err(failure) => known.and(&failure.to_string()),
@@ -147,7 +158,7 @@ fn counted(servers: usize) -> String {
     if servers == 1 { "1 server".to_owned() } else { format!("{servers} servers") }
 }
 
-/// Waits until every server is done. Ctrl-C cancels the batch, a second one leaves it alone.
+/// Waits until every server is done.
 async fn finish(call: &Call, started: Value, interrupts: &mut Interrupts) -> Result<(Value, Batch), Failure> {
     let mut progress = Progress::default();
     let mut late_looks = 0;
@@ -165,9 +176,9 @@ async fn finish(call: &Call, started: Value, interrupts: &mut Interrupts) -> Res
         let answer = loop {
             tokio::select! {
                 answer = &mut next => break answer,
-                count = interrupts.next() => {
+                demand = interrupts.next() => {
                     progress.clear();
-                    interrupted(call, &path, count)?;
+                    obey(call, batch.id, demand)?;
                 }
             }
         };
@@ -182,22 +193,23 @@ async fn read_again(call: &Call, path: &str) -> Result<Value, Failure> {
     let mut attempts = 0;
     loop {
         match call.api.get(path, &[]).await {
-            Err(failure) if attempts < MAX_ATTEMPTS && failure.is_passing() => {
+            Err(failure) if attempts < MAX_ATTEMPTS && failure.is_passing_for_reads() => {
                 attempts += 1;
-                tokio::time::sleep(backoff.pause()).await;
+                tokio::time::sleep(backoff.pause_after(&failure)).await;
             }
             answer => return answer,
         }
     }
 }
 
-/// The first time it cancels the batch, the second time it leaves it alone.
-fn interrupted(call: &Call, path: &str, count: u32) -> Result<(), Failure> {
-    if count > 1 {
-        return Err(Failure::Interrupted("interrupted".to_owned()));
+/// The first signal cancels the batch, a second Ctrl-C leaves it alone. So does a terminal that closes: a batch needs nobody who waits.
+fn obey(call: &Call, id: Uuid, demand: Demand) -> Result<(), Failure> {
+    match demand {
+        Demand::Cancel(Signal::Interrupt) => output::note("cancelling; press Ctrl-C again to leave it to the service"),
+        Demand::Cancel(Signal::Terminate) => output::note(&format!("cancelling the batch {id}")),
+        Demand::Cancel(signal @ Signal::Hangup) | Demand::Leave(signal) => return Err(signal.failure()),
     }
-    output::note("cancelling; press Ctrl-C again to leave it to the service");
-    let (api, path) = (Arc::clone(&call.api), format!("{path}/cancel"));
+    let (api, path) = (Arc::clone(&call.api), format!("/commands/batches/{id}/cancel"));
     // Its answer must not keep a second press waiting.
     tokio::spawn(async move {
         if let Err(failure) = api.act(&path, &[]).await {
@@ -237,7 +249,7 @@ impl Progress {
     }
 }
 
-/// Fetches what the previews lack, until Ctrl-C, which it returns, or until the service cannot be reached. What remains cut says so.
+/// Fetches what the previews lack, until a signal, which it returns, or until the service cannot be reached. What remains cut says so.
 async fn complete(call: &Call, results: &mut [BatchResult], interrupts: &mut Interrupts) -> Result<(), Failure> {
     let long = results.iter_mut().filter(|result| result.preview.len() + 4 > PREVIEW_BYTES);
     let (mut has_given_up, mut completed) = (false, Ok(()));
@@ -250,7 +262,7 @@ async fn complete(call: &Call, results: &mut [BatchResult], interrupts: &mut Int
                         result.preview = command.output;
                         continue;
                     }
-                    Err(failure) => has_given_up = failure.is_passing(),
+                    Err(failure) => has_given_up = failure.is_passing_for_reads(),
                 },
                 Err(interrupted) => (has_given_up, completed) = (true, Err(interrupted)),
             }
@@ -260,26 +272,30 @@ async fn complete(call: &Call, results: &mut [BatchResult], interrupts: &mut Int
     completed
 }
 
-fn show(call: &Call, groups: &[Group]) -> Result<(), Failure> {
-    for (index, group) in groups.iter().enumerate() {
-        if index > 0 {
-            call.out.line("")?;
-        }
-        let paint = if group.status == "succeeded" { Paint::Green } else { Paint::Red };
-        call.out.line(&call.out.paint(paint, &format!("── {}", group.heading())))?;
-        if let Some(reason) = &group.reason {
-            call.out.line(reason)?;
-        }
-        // Of many machines at once: in a terminal it must not be able to imitate another one's heading.
-        let shown = |line: &str| if call.out.is_terminal { clean(line) } else { line.to_owned() };
-        for line in group.output.lines() {
-            call.out.line(&shown(line))?;
-        }
-        if group.is_cut {
-            call.out.line(&call.out.paint(Paint::Dim, "(a part of the output is missing)"))?;
-        }
+async fn print(call: &Call, texts: impl IntoIterator<Item = String>) -> Result<(), Failure> {
+    let printer = Printer::start(call.out);
+    for text in texts {
+        printer.print(Stream::Stdout, &text).await?;
     }
-    Ok(())
+    printer.finish().await
+}
+
+/// What is shown of a group, after a blank line except for the first.
+fn text_of(call: &Call, index: usize, group: &Group) -> String {
+    let mut lines = Vec::new();
+    if index > 0 {
+        lines.push(String::new());
+    }
+    let paint = if group.status == "succeeded" { Paint::Green } else { Paint::Red };
+    lines.push(call.out.paint(paint, &format!("── {}", group.heading())));
+    lines.extend(group.reason.clone());
+    // Of many machines at once: in a terminal it must not be able to imitate another one's heading.
+    let shown = |line: &str| if call.out.is_terminal { clean(line) } else { line.to_owned() };
+    lines.extend(group.output.lines().map(shown));
+    if group.is_cut {
+        lines.push(call.out.paint(Paint::Dim, "(a part of the output is missing)"));
+    }
+    lines.join("\n") + "\n"
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ mod approval;
 mod batch;
 mod grouped;
 mod one;
+mod position;
+mod printer;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -111,7 +113,7 @@ impl Order {
 
 /// Why a command or a batch was not started, as far as that is known. The answer may have got lost. So may that of the database to
 /// the service, which then says that it is busy, and runs a batch that it finds stored.
-fn not_started(failure: Failure, what: &str) -> Failure {
+pub fn not_started(failure: Failure, what: &str) -> Failure {
     if matches!(failure, Failure::NotSent(_)) {
         failure.and(&format!("the {what} was not started"))
     } else if failure.is_passing() {
@@ -167,7 +169,7 @@ mod tests {
         let text = || "no".to_owned();
 
         assert_eq!(not_started(Failure::NotSent(text()), "batch").to_string(), "no; the batch was not started");
-        for failure in [Failure::Unreachable(text()), refused(502), refused(503), refused(504)] {
+        for failure in [Failure::Unreachable(text()), refused(502), refused(503), refused(504), refused(524)] {
             let line = not_started(failure, "batch").to_string();
             assert!(line.ends_with("; it is not known whether the batch was started"), "{line}");
         }

@@ -1,27 +1,35 @@
 //! A command on one server: its output as it comes, and its exit code.
 
-use std::io::{self, Write};
 use std::pin::pin;
+use std::time::Duration;
 
 use signalbox_protocol::agent::Stream;
 use signalbox_protocol::frontend::{CommandEnded, FeedMessage};
+use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
+use super::position::Position;
+use super::printer::Printer;
 use super::{Order, not_started};
 use crate::api::backoff::Backoff;
 use crate::api::parsed;
 use crate::api::socket::{End, Socket};
 use crate::api::types::{Command, Reason, Server};
 use crate::commands::Call;
-use crate::commands::interrupts::Interrupts;
+use crate::commands::interrupts::{Demand, Interrupts, Signal};
 use crate::commands::refused::{Action, explained};
 use crate::error::Failure;
 use crate::output::{self, Format};
 use crate::signing::options::Servers;
 
 const TIMED_OUT: u8 = 124;
-/// How often a lost connection is opened again: about three minutes. The command continues without it.
+/// How often in a row a connection is opened again: for about three minutes, and longer if the service asks for longer pauses. The
+/// command continues without it.
 const MAX_ATTEMPTS: u32 = 10;
+/// A connection that was open for so long was not refused. What ends it, as some proxies do after minutes, lets the next one through.
+const LASTING: Duration = Duration::from_secs(10);
+/// For what is still to be printed when the user does not want to wait: a reader may have paused.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// How a command ended.
 struct Outcome {
@@ -44,13 +52,21 @@ pub async fn run(call: &Call, wanted: &str, order: &Order) -> Result<(), Failure
     let may_run = |failure: Failure| failure.and(&format!("the command {id} may still run"));
     // Once for the whole run: between two waits a signal must not be lost.
     let mut interrupts = Interrupts::listen().map_err(may_run)?;
-    let mut run = Run { call, server: &server, command_id: id, place: 0 };
-    let outcome = run.finish(&mut interrupts).await.map_err(may_run)?;
-    if call.out.format == Format::Json {
-        let ended = interrupts.unless_pressed(call.api.get(&run.path(), &[])).await.flatten();
-        call.out.json(&ended.map_err(|failure| failure.and(&format!("the command {id} {}", outcome.words())))?)?;
+    let mut run = Run::begin(call, &server, id);
+    let outcome = match run.finish(&mut interrupts).await {
+        Ok(outcome) => outcome,
+        Err(failure) => {
+            run.give_up(&failure, &mut interrupts).await;
+            return Err(may_run(failure));
+        }
+    };
+    let has_ended = |failure: Failure| failure.and(&format!("the command {id} {}", outcome.words()));
+    interrupts.unless_pressed(run.print_rest()).await.flatten().map_err(has_ended)?;
+    match interrupts.ending() {
+        // It may have succeeded before the cancellation reached it.
+        Some(ending) if outcome.status != "succeeded" => Err(has_ended(ending)),
+        _ => verdict(outcome, order).map_err(explain),
     }
-    verdict(outcome, order).map_err(explain)
 }
 
 /// A command that the service stored and could not send at once is never sent, unlike a batch: `busy` says that it does not run.
@@ -63,11 +79,18 @@ struct Run<'a> {
     call: &'a Call,
     server: &'a Server,
     command_id: Uuid,
-    /// The offset of the output that comes next.
-    place: u64,
+    printer: Printer,
+    position: Position,
+    /// When the socket was opened, if it was.
+    opened: Option<Instant>,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn begin(call: &'a Call, server: &'a Server, command_id: Uuid) -> Self {
+        let printer = Printer::start(call.out);
+        Self { call, server, command_id, printer, position: Position::default(), opened: None }
+    }
+
     fn path(&self) -> String {
         format!("/commands/{}/{}", self.server.id, self.command_id)
     }
@@ -76,12 +99,13 @@ impl Run<'_> {
         let mut backoff = Backoff::default();
         let mut attempts = 0;
         loop {
-            let before = self.place;
+            let before = self.position.shown();
             let failure = match self.follow(interrupts).await {
-                Err(failure) if failure.is_passing() => failure,
+                Err(failure) if failure.is_passing_for_reads() => failure,
                 outcome => return outcome,
             };
-            if self.place > before {
+            let open_for = self.opened.take().map(|opened| opened.elapsed());
+            if has_worked(self.position.shown() - before, open_for) {
                 attempts = 0;
                 backoff.reset();
             }
@@ -90,26 +114,42 @@ impl Run<'_> {
                 return Err(failure);
             }
             tokio::select! {
-                () = tokio::time::sleep(backoff.pause()) => {}
-                count = interrupts.next() => self.interrupted(count).await?,
+                () = sleep(backoff.pause_after(&failure)) => {}
+                demand = interrupts.next() => self.obey(demand)?,
             }
         }
     }
 
     /// Until the command ends or the connection does.
     async fn follow(&mut self, interrupts: &mut Interrupts) -> Result<Outcome, Failure> {
-        let mut socket = self.open(interrupts).await?;
+        let path = format!("/ws{}", self.path());
+        let mut socket = self.obeying(interrupts, Socket::open(&self.call.api, &path, &[])).await?;
+        self.opened = Some(Instant::now());
+        self.position.begin_again();
         loop {
             let message = tokio::select! {
                 message = socket.next() => message,
-                count = interrupts.next() => {
-                    self.interrupted(count).await?;
+                failure = self.printer.failed() => return Err(failure),
+                demand = interrupts.next() => {
+                    self.obey(demand)?;
                     continue;
                 }
             };
             match message {
-                Ok(FeedMessage::Output { stream, data, offset }) => self.print(stream, &data, offset)?,
-                Ok(FeedMessage::LeftOut { bytes }) => self.left_out(bytes),
+                Ok(FeedMessage::Output { stream, data, offset }) => {
+                    let fresh = self.position.take(&data, offset);
+                    if self.call.out.format != Format::Json {
+                        let printed = self.printer.print(stream.unwrap_or(Stream::Stdout), fresh);
+                        self.obeying(interrupts, printed).await?;
+                    }
+                }
+                Ok(FeedMessage::LeftOut { bytes }) => {
+                    let missing = self.position.left_out(bytes);
+                    if missing > 0 {
+                        let text = format!("the service did not keep {missing} bytes of the output here");
+                        self.obeying(interrupts, self.printer.complain(text)).await?;
+                    }
+                }
                 Ok(FeedMessage::Result(ended)) => {
                     socket.close().await;
                     return Ok(Outcome::of(ended));
@@ -123,48 +163,27 @@ impl Run<'_> {
         }
     }
 
-    async fn open(&self, interrupts: &mut Interrupts) -> Result<Socket, Failure> {
-        let path = format!("/ws{}", self.path());
-        let mut opening = pin!(Socket::open(&self.call.api, &path, &[]));
+    /// What is asked for, while signals have their effect.
+    async fn obeying<T>(
+        &self,
+        interrupts: &mut Interrupts,
+        asked: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let mut asked = pin!(asked);
         loop {
             tokio::select! {
-                opened = &mut opening => return opened,
-                count = interrupts.next() => self.interrupted(count).await?,
+                answer = &mut asked => return answer,
+                demand = interrupts.next() => self.obey(demand)?,
             }
         }
     }
 
-    /// Output that a socket before this one has brought is not printed again.
-    fn print(&mut self, stream: Option<Stream>, data: &str, offset: Option<u64>) -> Result<(), Failure> {
-        let offset = offset.unwrap_or(self.place);
-        let known = usize::try_from(self.place.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let Some(fresh) = data.get(known..).filter(|fresh| !fresh.is_empty()) else { return Ok(()) };
-        self.place = offset.saturating_add(data.len() as u64);
-        if self.call.out.format == Format::Json {
-            return Ok(());
-        }
-        match stream {
-            Some(Stream::Stderr) => {
-                let mut stderr = io::stderr().lock();
-                stderr.write_all(fresh.as_bytes())?;
-                stderr.flush()?;
-            }
-            Some(Stream::Stdout) | None => self.call.out.raw(fresh.as_bytes())?,
-        }
-        Ok(())
-    }
-
-    fn left_out(&mut self, bytes: u64) {
-        self.place = self.place.saturating_add(bytes);
-        output::complain(&format!("the service did not keep {bytes} bytes of the output here"));
-    }
-
-    /// The first time it cancels the command, the second time it leaves it alone.
-    async fn interrupted(&self, count: u32) -> Result<(), Failure> {
-        if count > 1 {
-            return Err(Failure::Interrupted("interrupted".to_owned()));
-        }
-        output::note("\ncancelling; press Ctrl-C again to leave it to the server");
+    /// The first signal cancels the command, a second Ctrl-C leaves it alone.
+    fn obey(&self, demand: Demand) -> Result<(), Failure> {
+        let signal = match demand {
+            Demand::Cancel(signal) => signal,
+            Demand::Leave(signal) => return Err(signal.failure()),
+        };
         let (api, path) = (std::sync::Arc::clone(&self.call.api), format!("{}/cancel", self.path()));
         // The answer comes when the command has ended; its output comes before that.
         tokio::spawn(async move {
@@ -172,8 +191,37 @@ impl Run<'_> {
                 output::complain(&format!("cannot cancel: {failure}"));
             }
         });
+        self.printer.note(match signal {
+            Signal::Interrupt => "\ncancelling; press Ctrl-C again to leave it to the server".to_owned(),
+            Signal::Terminate | Signal::Hangup => format!("cancelling the command {}", self.command_id),
+        });
         Ok(())
     }
+
+    /// Of a command that has ended.
+    async fn print_rest(self) -> Result<(), Failure> {
+        if self.call.out.format == Format::Json {
+            let ended = self.call.api.get(&self.path(), &[]).await?;
+            let text = self.call.out.json_text(&ended)? + "\n";
+            self.printer.print(Stream::Stdout, &text).await?;
+        }
+        self.printer.finish().await
+    }
+
+    /// Prints what came before a failure, as far as somebody reads it.
+    async fn give_up(self, failure: &Failure, interrupts: &mut Interrupts) {
+        // Why it could not be printed is the failure, or less than that.
+        if matches!(failure, Failure::Interrupted { .. }) {
+            let _ = timeout(LAST_WORDS, self.printer.finish()).await;
+        } else {
+            let _ = interrupts.unless_pressed(self.printer.finish()).await;
+        }
+    }
+}
+
+/// Whether a connection worked, by the output that it brought and the time that it was open: then the next loss is another one.
+fn has_worked(bytes: u64, open_for: Option<Duration>) -> bool {
+    bytes > 0 || open_for.is_some_and(|time| time >= LASTING)
 }
 
 impl Outcome {
@@ -210,7 +258,7 @@ fn verdict(outcome: Outcome, order: &Order) -> Result<(), Failure> {
 }
 
 /// A failure is never 0, also where a system's exit codes have more bits than a process here can end with.
-fn exit_code(status: &str, code: Option<i32>) -> u8 {
+pub fn exit_code(status: &str, code: Option<i32>) -> u8 {
     let code = match (code, status) {
         (Some(code), _) => u8::try_from(code & 0xff).unwrap_or(1),
         (None, "timed_out") => TIMED_OUT,
@@ -231,6 +279,17 @@ mod tests {
 
         assert_eq!(of(br#"{"detail": "no", "code": "busy"}"#), "no; the command was not started");
         assert!(of(b"").ends_with("; it is not known whether the command was started"));
+    }
+
+    #[test]
+    fn a_connection_that_lasted_is_no_failed_attempt() {
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+
+        for (bytes, open_for, expected) in
+            [(0, None, false), (0, seconds(9), false), (0, seconds(10), true), (1, seconds(0), true)]
+        {
+            assert_eq!(has_worked(bytes, open_for), expected, "{bytes} {open_for:?}");
+        }
     }
 
     #[test]

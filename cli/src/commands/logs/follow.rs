@@ -17,15 +17,22 @@ use crate::api::socket::{End, Socket};
 use crate::api::types::{LogLine, Reason};
 use crate::commands::Call;
 use crate::error::Failure;
-use crate::output;
+use crate::output::writer::Writer;
+use crate::output::{self, Out};
 
-/// Lines on their way to the terminal. While it is slow, sockets are not read, and the service drops lines and says how many.
+/// Lines on their way to the [`Writer`]. While that is full, sockets are not read, and the service drops lines and says how many.
 const QUEUE: usize = 1024;
 const MAY_BE_MISSING: &str = "lines may be missing here";
 
 /// Of one of the logs.
 enum Item {
     Line(usize, LogLine),
+    Note(String),
+}
+
+/// What is printed.
+enum Piece {
+    Line(String),
     Note(String),
 }
 
@@ -42,11 +49,13 @@ pub async fn run(call: &Call, sources: Vec<Source>, tail: u32, printer: Printer)
             begin,
             recent: Recent::default(),
             was_connected: false,
+            is_alone: sources.len() == 1,
         };
         tasks.spawn(follower.run(tail));
     }
     drop(sender);
     let mut merge = Merge::of(sources.len());
+    let writer = writer_to(call.out);
     loop {
         let due = merge.due().map(|due| begin + due);
         tokio::select! {
@@ -56,19 +65,40 @@ pub async fn run(call: &Call, sources: Vec<Source>, tail: u32, printer: Printer)
                         merge.push(index, line.timestamp, begin.elapsed(), (index, line));
                     }
                 }
-                Some(Item::Note(note)) => output::complain(&note),
+                Some(Item::Note(note)) => {
+                    let bytes = note.len();
+                    writer.write(Piece::Note(note), bytes).await?;
+                }
                 None => break,
             },
             () = until(due) => {}
+            failure = writer.failed() => return Err(failure),
         }
         for (index, line) in merge.take(begin.elapsed()) {
-            printer.print(&sources, index, &line)?;
+            write(&writer, printer.text(&sources, index, &line)).await?;
         }
     }
     for (index, line) in merge.rest() {
-        printer.print(&sources, index, &line)?;
+        write(&writer, printer.text(&sources, index, &line)).await?;
     }
-    ended(tasks).await
+    writer.finish().await?;
+    ended(tasks, sources.len()).await
+}
+
+fn writer_to(out: Out) -> Writer<Piece> {
+    Writer::start(move |piece: Piece| match piece {
+        Piece::Line(text) => out.line(&text),
+        Piece::Note(text) => {
+            output::complain(&text);
+            Ok(())
+        }
+    })
+}
+
+async fn write(writer: &Writer<Piece>, text: Option<String>) -> Result<(), Failure> {
+    let Some(text) = text else { return Ok(()) };
+    let bytes = text.len();
+    writer.write(Piece::Line(text), bytes).await
 }
 
 async fn until(due: Option<Instant>) {
@@ -78,15 +108,19 @@ async fn until(due: Option<Instant>) {
     }
 }
 
-/// All logs have ended. The last failure is the program's; the others were notes.
-async fn ended(mut tasks: JoinSet<Result<(), Failure>>) -> Result<(), Failure> {
-    let mut last = Ok(());
+/// All logs have ended. The failure of one that is alone is the program's; those of several were notes.
+async fn ended(mut tasks: JoinSet<Result<(), Failure>>, logs: usize) -> Result<(), Failure> {
+    let mut failures = Vec::new();
     while let Some(task) = tasks.join_next().await {
         if let Ok(Err(failure)) = task {
-            last = Err(failure);
+            failures.push(failure);
         }
     }
-    last
+    match failures.pop() {
+        Some(failure) if logs == 1 => Err(failure),
+        Some(_) => Err(Failure::failed(format!("{} of {logs} logs failed", failures.len() + 1))),
+        None => Ok(()),
+    }
 }
 
 /// Follows one log.
@@ -100,6 +134,8 @@ struct Follower {
     recent: Recent,
     /// Once it worked, faults of the way to the service pass.
     was_connected: bool,
+    /// No other log is followed.
+    is_alone: bool,
 }
 
 impl Follower {
@@ -108,16 +144,19 @@ impl Follower {
         loop {
             match self.follow(tail, &mut backoff).await {
                 Ok(()) => return Ok(()),
-                Err(failure) if self.was_connected && failure.is_passing() => {
+                Err(failure) if self.was_connected && failure.is_passing_for_reads() => {
                     self.note(&format!("{failure}; reconnecting")).await;
+                    tokio::time::sleep(backoff.pause_after(&failure)).await;
                 }
                 Err(failure) => {
                     let failure = self.source.explained(failure, &self.api.service());
-                    self.note(&failure.to_string()).await;
+                    // The program ends with it, unless others continue.
+                    if !self.is_alone {
+                        self.note(&failure.to_string()).await;
+                    }
                     return Err(failure);
                 }
             }
-            tokio::time::sleep(backoff.pause()).await;
         }
     }
 

@@ -31,11 +31,16 @@ impl Printer {
         self.pattern.as_ref().is_none_or(|pattern| pattern.is_match(&line.message))
     }
 
-    /// A line of one of `sources`.
+    /// Prints a line of one of `sources`.
     pub fn print(&self, sources: &[Source], index: usize, line: &LogLine) -> Result<(), Failure> {
-        let Some(source) = sources.get(index) else { return Ok(()) };
+        self.text(sources, index, line).map_or(Ok(()), |text| self.out.line(&text))
+    }
+
+    /// What is printed of a line, without its end.
+    pub fn text(&self, sources: &[Source], index: usize, line: &LogLine) -> Option<String> {
+        let source = sources.get(index)?;
         if self.out.format == Format::Json {
-            return self.out.json_line(&source.line(line));
+            return Some(self.out.json_line_text(&source.line(line)));
         }
         let mut text = String::new();
         if let Some(timestamp) = line.timestamp {
@@ -55,7 +60,7 @@ impl Printer {
         }
         let message = if self.out.is_terminal { plain(&line.message) } else { line.message.clone() };
         text.push_str(&self.marked(&message));
-        self.out.line(&text)
+        Some(text)
     }
 
     /// With what the pattern matched in another colour.

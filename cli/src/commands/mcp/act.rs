@@ -8,7 +8,8 @@ use super::arguments::{AcknowledgeAlert, RestartContainer, RunCommand};
 use super::read::Found;
 use crate::api::types::Command;
 use crate::api::{Api, parsed, segment};
-use crate::commands::refused::{Action, explained};
+use crate::commands::exec::not_started;
+use crate::commands::refused::{Action, explained, is_unknown};
 use crate::error::Failure;
 
 const TIMEOUT_SECONDS: u32 = 60;
@@ -30,7 +31,8 @@ pub async fn restart(api: &Api, wanted: RestartContainer) -> Result<Found, Failu
     let path = format!("/docker/{}/containers/{}/restart", server.id, segment(&wanted.container));
     let answer = api.act(&path, &[]).await;
     let explain = |failure| explained(failure, &server, Action::ControlContainers, &api.service(), &[]);
-    Ok((Answer::fields("container", answer.map_err(explain)?), String::new()))
+    let answer = answer.map_err(|failure| not_twice(explain(failure), "restart"))?;
+    Ok((Answer::fields("container", answer), String::new()))
 }
 
 pub async fn run(api: &Api, wanted: RunCommand) -> Result<Found, Failure> {
@@ -40,7 +42,7 @@ pub async fn run(api: &Api, wanted: RunCommand) -> Result<Found, Failure> {
     }
     let server = api.server(&wanted.server).await?;
     let body = json!({"command": wanted.command, "stdin": wanted.stdin, "timeout_seconds": timeout});
-    let explain = |failure| explained(failure, &server, Action::Commands, &api.service(), &[]);
+    let explain = |failure| not_twice(explained(failure, &server, Action::Commands, &api.service(), &[]), "command");
     let value = api.post(&format!("/commands/{}", server.id), &body).await.map_err(explain)?;
     let command: Command = parsed(value.clone())?;
     if let Some(reason) = command.error {
@@ -57,4 +59,41 @@ pub async fn run(api: &Api, wanted: RunCommand) -> Result<Found, Failure> {
         .about("exit_code", command.exit_code)
         .cut(is_cut);
     Ok((answer, "Run a command that prints less, for instance with tail or grep.".to_owned()))
+}
+
+/// A failure that does not invite to a second call where the first one may have worked, or may still.
+fn not_twice(failure: Failure, what: &str) -> Failure {
+    if !is_unknown(&failure) {
+        return not_started(failure, what);
+    }
+    let failure = match failure.code() {
+        "agent_disconnected" | "agent_timeout" => failure.and(&format!("the {what} may still run")),
+        _ => not_started(failure, what),
+    };
+    failure.and("do not call this again before you have checked what became of it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Refusal;
+
+    #[test]
+    fn a_call_is_not_to_be_repeated_where_its_outcome_is_not_known() {
+        let refused = |status, code: &str| {
+            Failure::Refused(Refusal { status, code: code.to_owned(), detail: "no".to_owned(), reason: None })
+        };
+        let words = |failure, what| not_twice(failure, what).to_string();
+        let checked = "; do not call this again before you have checked what became of it";
+
+        for code in ["agent_disconnected", "agent_timeout"] {
+            assert_eq!(words(refused(400, code), "command"), format!("no; the command may still run{checked}"));
+        }
+        for failure in [Failure::Unreachable("no".to_owned()), refused(502, ""), refused(504, "")] {
+            let unknown = format!("no; it is not known whether the restart was started{checked}");
+            assert_eq!(words(failure, "restart"), unknown);
+        }
+        assert_eq!(words(Failure::NotSent("no".to_owned()), "command"), "no; the command was not started");
+        assert_eq!(words(refused(400, "agent_offline"), "command"), "no");
+    }
 }

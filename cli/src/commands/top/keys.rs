@@ -1,8 +1,9 @@
 //! What the keys do. Pure.
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent};
 
 use super::model::{Model, Sort};
+use crate::commands::prompt::is_control;
 
 /// Whether the table stays.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub enum Step {
 const MAX_FILTER: usize = 100;
 
 pub fn press(model: &mut Model, key: KeyEvent) -> Step {
-    if key.modifiers.contains(KeyModifiers::CONTROL) {
+    if is_control(key) {
         return match key.code {
             KeyCode::Char('c' | 'd') => Step::End,
             _ => Step::Stay,
@@ -85,6 +86,8 @@ fn sort_of(letter: char) -> Option<Sort> {
 
 #[cfg(test)]
 mod tests {
+    use crossterm::event::KeyModifiers;
+
     use super::*;
 
     fn key(code: KeyCode) -> KeyEvent {
@@ -101,6 +104,17 @@ mod tests {
 
         assert_eq!((model.filter.as_str(), model.sort, model.is_typing), ("qm", Sort::Cpu, false));
         assert_eq!(press(&mut model, key(KeyCode::Char('q'))), Step::End);
+    }
+
+    #[test]
+    fn characters_of_alt_gr_are_typed() {
+        let mut model = Model::new(Sort::Cpu);
+        press(&mut model, key(KeyCode::Char('/')));
+
+        let typed = KeyEvent::new(KeyCode::Char('@'), KeyModifiers::CONTROL | KeyModifiers::ALT);
+        press(&mut model, typed);
+
+        assert_eq!(model.filter, "@");
     }
 
     #[test]
