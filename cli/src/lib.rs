@@ -16,6 +16,8 @@ pub mod output;
 pub mod signing;
 
 use std::process::ExitCode;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -24,6 +26,9 @@ use error::Failure;
 
 /// Name lookups, the standard input, the output and the lock of the contexts block; nothing accumulates.
 const BLOCKING_THREADS: usize = 8;
+
+/// How long a program that was asked to end tries to say why.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Reads the arguments of this process and does what they say.
 pub fn main() -> ExitCode {
@@ -54,10 +59,23 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            if let Some(line) = failure.line() {
-                output::complain(&line);
-            }
+            say_last(&failure);
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Says why the program ends. If it was asked to end, a reader that has paused does not hold it up.
+fn say_last(failure: &Failure) {
+    let Some(line) = failure.line() else { return };
+    if !matches!(failure, Failure::Interrupted { .. }) {
+        output::complain(&line);
+        return;
+    }
+    let (said, is_said) = mpsc::channel();
+    std::thread::spawn(move || {
+        output::complain(&line);
+        said.send(())
+    });
+    let _ = is_said.recv_timeout(LAST_WORDS);
 }

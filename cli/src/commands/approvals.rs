@@ -169,8 +169,8 @@ async fn sign(call: &Call, wanted: &str, keys: &Keys) -> Result<(), Failure> {
         let answer = call.api.post(&format!("/commands/approvals/{}/signatures", signed.id), &signature).await;
         last = answer.map_err(|failure| not_added(failure, signed.id))?;
         signed = parsed(last.clone())?;
-        if signed.status != WAITS {
-            // The signature completed it: the service takes no more.
+        if signed.status != WAITS || signed.missing == 0 {
+            // The signature completed it: the service takes no more, at once or when it starts.
             break;
         }
     }

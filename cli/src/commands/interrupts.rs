@@ -193,6 +193,8 @@ struct Signals {
 #[cfg(unix)]
 impl Signals {
     fn all() -> Result<Self, Failure> {
+        // Afterwards it is not ignored any more.
+        is_hangup_ignored();
         Ok(Self { hangup: Some(received(SignalKind::hangup())?), ..Self::without_hangup()? })
     }
 
@@ -228,8 +230,15 @@ async fn next_of(signal: Option<&mut Received>) {
     }
 }
 
+/// Whether SIGHUP was ignored before anybody listened to it.
 #[cfg(unix)]
 fn is_hangup_ignored() -> bool {
+    static IS_IGNORED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *IS_IGNORED.get_or_init(find_hangup_ignored)
+}
+
+#[cfg(unix)]
+fn find_hangup_ignored() -> bool {
     use std::io::IsTerminal;
     match std::fs::read_to_string("/proc/self/status") {
         Ok(status) => ignores_hangup(&status),

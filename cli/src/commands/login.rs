@@ -67,9 +67,8 @@ impl Login {
         let context = Context { url: self.url, ca_file, credential };
         // Without the store, which does not have this login yet.
         let api = Api::over(client, Target { name: Some(name.clone()), context: context.clone() }, None);
-        match keep(&api, &store, &name, &context).await {
-            Ok(replaced) => end_replaced(&name, replaced).await,
-            Err(failure) => return Err(given_up(&api, failure).await),
+        if let Err(failure) = keep(&api, &store, &name, &context).await {
+            return Err(given_up(&api, failure).await);
         }
         let sentence = format!("Signed in to {} as the context {name}.", context.url);
         let summary = json!({"name": name, "url": context.url, "credential": context.credential.words()});
@@ -162,10 +161,11 @@ impl Login {
     }
 }
 
-/// Refuses to replace the context of another service.
+/// Refuses to replace the context of another service. The same one by https:// is none.
 fn expect_same_service(contexts: &Contexts, name: &str, url: &ServiceUrl) -> Result<(), Failure> {
+    let is_upgrade = |known: &ServiceUrl| known.authority() == url.authority() && !url.is_readable_by_others();
     match contexts.contexts.get(name) {
-        Some(known) if known.url != *url => Err(Failure::usage(format!(
+        Some(known) if known.url != *url && !is_upgrade(&known.url) => Err(Failure::usage(format!(
             "the context {name:?} is of {}: choose another name with --name, or remove it with `signalboxctl context rm {}`",
             known.url,
             shell_word(name)
@@ -174,30 +174,16 @@ fn expect_same_service(contexts: &Contexts, name: &str, url: &ServiceUrl) -> Res
     }
 }
 
-/// Tries what the person has signed in with, and keeps it. Returns the context that it replaces.
-async fn keep(api: &Api, store: &Store, name: &str, context: &Context) -> Result<Option<Context>, Failure> {
+/// Tries what the person has signed in with, and keeps it. A login that it replaces does not end: programs that run may use it.
+async fn keep(api: &Api, store: &Store, name: &str, context: &Context) -> Result<(), Failure> {
     // Every token may list servers.
     api.get("/servers", &[("limit", "1".to_owned())]).await?;
     let contexts = store.lock().await?;
     let mut all = contexts.read()?;
     expect_same_service(&all, name, &context.url)?;
-    let replaced = all.contexts.insert(name.to_owned(), context.clone());
+    all.contexts.insert(name.to_owned(), context.clone());
     all.current = Some(name.to_owned());
-    contexts.write(&all)?;
-    Ok(replaced)
-}
-
-/// Ends the login that nobody has any more.
-async fn end_replaced(name: &str, replaced: Option<Context>) {
-    let Some(context) = replaced else { return };
-    let target = Target { name: Some(name.to_owned()), context };
-    let ended = match Api::new(target, None) {
-        Ok(api) => api.end_login().await,
-        Err(failure) => Err(failure),
-    };
-    if let Err(failure) = ended {
-        output::complain(&format!("the login before may not have ended at the service: {failure}"));
-    }
+    contexts.write(&all)
 }
 
 /// Ends a login that is not kept. Returns why it is not, and whether it may still work.

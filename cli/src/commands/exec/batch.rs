@@ -213,7 +213,8 @@ fn obey(call: &Call, id: Uuid, demand: Demand) -> Result<(), Failure> {
     // Its answer must not keep a second press waiting.
     tokio::spawn(async move {
         if let Err(failure) = api.act(&path, &[]).await {
-            output::complain(&format!("cannot cancel: {failure}"));
+            // A reader that has paused must not hold up the one thread.
+            tokio::task::spawn_blocking(move || output::complain(&format!("cannot cancel: {failure}")));
         }
     });
     Ok(())

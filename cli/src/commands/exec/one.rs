@@ -188,7 +188,8 @@ impl<'a> Run<'a> {
         // The answer comes when the command has ended; its output comes before that.
         tokio::spawn(async move {
             if let Err(failure) = api.act(&path, &[]).await {
-                output::complain(&format!("cannot cancel: {failure}"));
+                // A reader that has paused must not hold up the one thread.
+                tokio::task::spawn_blocking(move || output::complain(&format!("cannot cancel: {failure}")));
             }
         });
         self.printer.note(match signal {

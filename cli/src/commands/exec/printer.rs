@@ -87,7 +87,7 @@ impl Target {
         }
         let written = write();
         // A terminal has room for everything, until it is closed.
-        self.is_read = !matches!(written, Err(Failure::NoReader)) && !(written.is_err() && self.is_terminal);
+        self.is_read = !(matches!(written, Err(Failure::NoReader)) || written.is_err() && self.is_terminal);
         if self.is_read { written } else { Ok(()) }
     }
 }
