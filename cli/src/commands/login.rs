@@ -21,8 +21,8 @@ const TOKENS_PAGE: &str = "/account/tokens";
 /// Sign in to a service and make it the current context
 ///
 /// With a token for programs, or with user name and password: the program then keeps a login that it renews. Without an option it
-/// asks. --web is for accounts without a password. Tokens are kept in a file that only you can read. The login that the context had
-/// before is ended.
+/// asks. --web is for accounts without a password. Tokens are kept in a file that only you can read. A login that the context had
+/// before stays valid for programs that use it.
 #[derive(Debug, Args)]
 pub struct Login {
     /// The address of the service, such as https://signalbox.example.com
@@ -191,5 +191,27 @@ async fn given_up(api: &Api, failure: Failure) -> Failure {
     match api.end_login().await {
         Ok(()) => failure,
         Err(end) => failure.and(&format!("the new login may not have ended at the service: {end}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_is_replaced_by_one_of_its_own_service_also_where_that_has_https_now() {
+        let url = |text: &str| text.parse::<ServiceUrl>().unwrap();
+        let credential = Credential::Token { token: Token::parse("sbt_secret").unwrap() };
+        let known = |text: &str| {
+            let context = Context { url: url(text), ca_file: None, credential: credential.clone() };
+            Contexts { current: None, contexts: [("home".to_owned(), context)].into() }
+        };
+        let may_replace = |before: &str, after: &str| expect_same_service(&known(before), "home", &url(after)).is_ok();
+
+        assert!(may_replace("https://a.example", "https://a.example"));
+        assert!(may_replace("http://a.example", "https://a.example"));
+        assert!(!may_replace("https://a.example", "http://a.example"), "its tokens would be readable");
+        assert!(!may_replace("https://a.example", "https://b.example"));
+        assert!(!may_replace("https://a.example", "https://a.example:8443"));
     }
 }

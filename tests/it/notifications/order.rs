@@ -1,6 +1,6 @@
 //! The end of an alert never goes before what its channel is still to get about it, whatever else goes past that.
 
-use signalbox::store::{Attempt, Channel, Claim, Progress, Share, Standing};
+use signalbox::store::{Alert, Attempt, Channel, Claim, Progress, Share, Standing};
 use signalbox_protocol::Timestamp;
 
 use super::scene::Scene;
@@ -20,6 +20,14 @@ fn given_up() -> Attempt {
 
 fn lines(claim: &Claim) -> Vec<String> {
     claim.rows.iter().map(|row| format!("{} {}", row.event, row.subject)).collect()
+}
+
+/// A channel that an alert has just been queued for.
+async fn opened() -> (Scene, Channel, Alert) {
+    let scene = Scene::set().await;
+    let channel = scene.channel("ops").await;
+    let alert = scene.open("cpu is high").await;
+    (scene, channel, alert)
 }
 
 impl Scene {
@@ -43,9 +51,7 @@ impl Scene {
 
 #[actix_web::test]
 async fn the_end_of_an_alert_waits_for_a_beginning_that_was_refused_and_other_alerts_do_not() {
-    let scene = Scene::set().await;
-    let channel = scene.channel("ops").await;
-    let alert = scene.open("cpu is high").await;
+    let (scene, channel, alert) = opened().await;
     let now = Timestamp::now();
     let later = now.plus_millis(MINUTE);
     let first = scene.claimed(&channel, now, 100).await.unwrap();
@@ -64,9 +70,7 @@ async fn the_end_of_an_alert_waits_for_a_beginning_that_was_refused_and_other_al
 
 #[actix_web::test]
 async fn the_end_is_sent_when_the_beginning_was_given_up() {
-    let scene = Scene::set().await;
-    let channel = scene.channel("ops").await;
-    let alert = scene.open("cpu is high").await;
+    let (scene, channel, alert) = opened().await;
     let now = Timestamp::now();
     let later = now.plus_millis(MINUTE);
     let first = scene.claimed(&channel, now, 100).await.unwrap();
@@ -99,9 +103,7 @@ async fn the_end_waits_on_no_other_channel() {
 
 #[actix_web::test]
 async fn a_message_with_both_keeps_them() {
-    let scene = Scene::set().await;
-    let channel = scene.channel("ops").await;
-    let alert = scene.open("cpu is high").await;
+    let (scene, channel, alert) = opened().await;
     scene.recover(&alert).await;
     let both = ["triggered cpu is high", "resolved cpu is high"];
     let now = Timestamp::now();
@@ -119,9 +121,7 @@ async fn a_message_with_both_keeps_them() {
 
 #[actix_web::test]
 async fn the_end_waits_for_a_beginning_in_transit_that_others_overtake() {
-    let scene = Scene::set().await;
-    let channel = scene.channel("ops").await;
-    let alert = scene.open("cpu is high").await;
+    let (scene, channel, alert) = opened().await;
     let now = Timestamp::now();
     let until = now.plus_millis(MINUTE);
     let slow = scene.claimed(&channel, now, 100).await.unwrap();
@@ -158,9 +158,7 @@ async fn the_end_waits_for_a_reminder() {
 
 #[actix_web::test]
 async fn of_a_message_in_parts_the_end_follows_the_beginning_and_holds_up_no_other() {
-    let scene = Scene::set().await;
-    let channel = scene.channel("ops").await;
-    let alert = scene.open("cpu is high").await;
+    let (scene, channel, alert) = opened().await;
     scene.open("disk is full").await;
     scene.recover(&alert).await;
     let now = Timestamp::now();
@@ -182,9 +180,7 @@ async fn of_a_message_in_parts_the_end_follows_the_beginning_and_holds_up_no_oth
 
 #[actix_web::test]
 async fn one_recipient_that_has_no_beginning_yet_keeps_the_end_from_nobody() {
-    let scene = Scene::set().await;
-    let channel = scene.channel("ops").await;
-    let alert = scene.open("cpu is high").await;
+    let (scene, channel, alert) = opened().await;
     let now = Timestamp::now();
     let later = now.plus_millis(MINUTE);
     let claim = scene.claimed(&channel, now, 100).await.unwrap();
@@ -202,9 +198,7 @@ async fn one_recipient_that_has_no_beginning_yet_keeps_the_end_from_nobody() {
 
 #[actix_web::test]
 async fn the_end_waits_for_a_beginning_that_may_have_arrived_and_is_sent_once_more() {
-    let scene = Scene::set().await;
-    let channel = scene.channel("ops").await;
-    let alert = scene.open("cpu is high").await;
+    let (scene, channel, alert) = opened().await;
     let now = Timestamp::now();
     let later = now.plus_millis(MINUTE);
     let claim = scene.claimed(&channel, now, 100).await.unwrap();
