@@ -168,7 +168,7 @@ impl Application {
     }
 
     /// Serves until `stop` resolves, then ends in order: refuses new connections, closes agents and dashboards, answers
-    /// running requests, writes samples, closes the database.
+    /// running requests, writes samples and events, closes the database.
     pub async fn run_until_stopped(mut self, stop: impl Future<Output = ()> + 'static) -> Result<(), StartupError> {
         let handle = self.server.handle();
         let (company, displaced) = (&self.state.cluster.company, self.state.cluster.company.clone());
@@ -191,8 +191,14 @@ impl Application {
         }
         let is_displaced = company.is_displaced();
         let deadline = *asked.get_or_init(Deadline::from_now);
-        if timeout(deadline.limit(Step::Commit), self.state.metrics.recorder.flush()).await.is_err() {
+        let limit = deadline.limit(Step::Commit);
+        let recorded = timeout(limit, self.state.metrics.recorder.flush());
+        let (samples, events) = tokio::join!(recorded, timeout(limit, self.state.events.flush()));
+        if samples.is_err() {
             tracing::error!("some samples could not be written; their agents keep them");
+        }
+        if events.is_err() {
+            tracing::error!("some events of servers could not be written");
         }
         if timeout(deadline.limit(Step::Message), self.state.notifier.stop()).await.is_err() {
             tracing::warn!("a notification was still being sent; the next start sends it again");
@@ -219,7 +225,7 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
     let shares = Shares::new(&sockets::sizes(&config).within(budget));
     let remembered = config.shares.finished_sign_ins;
     let oidc = config.oidc.clone().map(|oidc| Oidc::new(oidc, &secret, &shares, remembered)).transpose()?;
-    let store = Store::open(&config.database_url(), config.database).await?.with_quotas(config.quotas);
+    let store = Store::connect(&config.database_url(), config.database).await?.with_quotas(config.quotas);
     // A key from a file is one that all instances share.
     let shared_push = push_secret.as_ref().filter(|_| config.push_key_file.is_some());
     let secrets: Vec<&SecretString> = [&secret, &encryption].into_iter().chain(shared_push).collect();

@@ -154,7 +154,14 @@ impl Members {
     /// Sends heartbeats for as long as this instance lives.
     async fn keep(self) {
         let failure = "heartbeat failed, will retry";
-        every(BEAT_EVERY, async || in_time(self.beat(), failure).await).await;
+        every(BEAT_EVERY, async || {
+            in_time(self.beat(), failure).await;
+            // Those of the last heartbeat that succeeded are not used any more.
+            if self.shards.share().is_empty() {
+                metrics::gauge!("signalbox_shards_held").set(0.0);
+            }
+        })
+        .await;
     }
 
     /// Looks for dead instances periodically. Calls `swept` with the servers whose sessions they left.

@@ -14,7 +14,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 use signalbox_protocol::agent::Event;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 use self::availability::{Availability, Standing, Turn, availability};
@@ -63,13 +64,20 @@ const DAY_MS: i64 = 24 * 3_600 * 1_000;
 pub struct ServerEvents {
     store: Store,
     clock: Clock,
-    waiting: mpsc::Sender<NewServerEvent>,
+    waiting: mpsc::Sender<Message>,
     /// How many more events are accepted of the agent of each server.
     agents: Paces,
     /// How many more annotations are accepted of each account.
     writers: Paces,
     /// After so many days events are removed.
     kept_days: u32,
+}
+
+/// What the writer receives.
+enum Message {
+    Event(NewServerEvent),
+    /// Asks that all events before it are written now. It is answered when they are durable.
+    Flush(oneshot::Sender<()>),
 }
 
 /// The availability of a server in a range, and how often its machine rebooted.
@@ -111,9 +119,18 @@ impl ServerEvents {
     }
 
     fn put(&self, event: NewServerEvent) {
-        if self.waiting.try_send(event).is_err() {
+        if self.waiting.try_send(Message::Event(event)).is_err() {
             // The database is unavailable, and the queue is full.
             dropped();
+        }
+    }
+
+    /// Returns when every event that was accepted before is durable.
+    pub async fn flush(&self) {
+        let (done, durable) = oneshot::channel();
+        // If the writer has ended, no event waits.
+        if self.waiting.send(Message::Flush(done)).await.is_ok() {
+            _ = durable.await;
         }
     }
 
@@ -197,22 +214,85 @@ fn turn_of(event: &ServerEvent) -> Turn {
 }
 
 /// Writes events as they arrive, several in one transaction, until every handle is dropped.
-async fn write_all(store: Store, mut events: mpsc::Receiver<NewServerEvent>) {
-    let mut some = Vec::with_capacity(AT_ONCE);
-    while events.recv_many(&mut some, AT_ONCE).await > 0 {
-        tokio::time::sleep(GATHERED_FOR).await;
-        while some.len() < AT_ONCE
-            && let Ok(event) = events.try_recv()
+async fn write_all(store: Store, mut messages: mpsc::Receiver<Message>) {
+    while let Some((events, flush)) = gather(&mut messages).await {
+        while !events.is_empty()
+            && let Err(error) = store.record_events(&events).await
         {
-            some.push(event);
-        }
-        while let Err(error) = store.record_events(&some).await {
             if error.is_closed() {
                 return;
             }
-            tracing::warn!(%error, events = some.len(), "events could not be written, will try again");
+            tracing::warn!(%error, events = events.len(), "events could not be written, will try again");
             tokio::time::sleep(AGAIN_AFTER).await;
         }
-        some.clear();
+        if let Some(done) = flush {
+            // Nobody receives it if the caller has stopped waiting.
+            _ = done.send(());
+        }
+    }
+}
+
+/// Returns the next events to write together, and the flush that ended the wait for more of them. `None` if every
+/// handle is dropped.
+async fn gather(messages: &mut mpsc::Receiver<Message>) -> Option<(Vec<NewServerEvent>, Option<oneshot::Sender<()>>)> {
+    let (mut events, mut next) = (Vec::new(), messages.recv().await?);
+    let until = Instant::now() + GATHERED_FOR;
+    loop {
+        match next {
+            Message::Event(event) => events.push(event),
+            Message::Flush(done) => return Some((events, Some(done))),
+        }
+        if events.len() == AT_ONCE {
+            return Some((events, None));
+        }
+        match timeout_at(until, messages.recv()).await {
+            Ok(Some(message)) => next = message,
+            Ok(None) | Err(_) => return Some((events, None)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(number: i64) -> Message {
+        Message::Event(NewServerEvent::new(Uuid::nil(), "container", Timestamp::from_millis(number), json!({})))
+    }
+
+    /// Returns the times of the next events to write together, and whether a flush ended the wait for more.
+    async fn gathered(messages: &mut mpsc::Receiver<Message>) -> Option<(Vec<i64>, bool)> {
+        let (events, flush) = gather(messages).await?;
+        Some((events.iter().map(|event| event.at.as_millis()).collect(), flush.is_some()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_wait_for_others_and_a_flush_ends_the_wait() {
+        let (sender, mut messages) = mpsc::channel(8);
+        let began = Instant::now();
+        for message in [event(1), event(2), Message::Flush(oneshot::channel().0), event(3)] {
+            assert!(sender.try_send(message).is_ok());
+        }
+
+        assert_eq!(gathered(&mut messages).await, Some((vec![1, 2], true)));
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        assert_eq!(gathered(&mut messages).await, Some((vec![3], false)));
+        assert!(began.elapsed() >= GATHERED_FOR);
+        drop(sender);
+        assert_eq!(gathered(&mut messages).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn enough_events_wait_for_no_others() {
+        let (sender, mut messages) = mpsc::channel(MAX_WAITING);
+        let began = Instant::now();
+        for number in 0..=i64::try_from(AT_ONCE).unwrap() {
+            assert!(sender.try_send(event(number)).is_ok());
+        }
+
+        let (first, _) = gathered(&mut messages).await.unwrap();
+
+        assert_eq!((first.len(), began.elapsed()), (AT_ONCE, Duration::ZERO));
+        assert_eq!(gathered(&mut messages).await.unwrap().0, [512]);
     }
 }

@@ -25,7 +25,7 @@ const GOODBYE: Duration = Duration::from_secs(1);
 /// How long they have if the steps before took long. Running requests have less then.
 const LEAST_GOODBYE: Duration = Duration::from_millis(250);
 
-/// How long the waiting samples may take to be written at the end.
+/// How long the waiting samples and events of servers may take to be written at the end, both at the same time.
 const LAST_COMMIT: Duration = Duration::from_secs(2);
 
 /// How long a notification that is being sent may take at the end.
@@ -44,7 +44,7 @@ pub enum Step {
     Sockets,
     /// Running requests are answered.
     Requests,
-    /// The waiting samples are written.
+    /// The waiting samples and events of servers are written.
     Commit,
     /// A notification that is being sent is sent.
     Message,

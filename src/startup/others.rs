@@ -64,11 +64,21 @@ pub(super) fn check(config: &Config) -> Result<(), StartupError> {
     Ok(())
 }
 
-/// Joins the other instances, or makes sure that there are none. `mark` identifies the secrets that all instances must
-/// share.
+/// Joins the other instances, or makes sure that there are none, and brings the schema up to date. Another instance that keeps
+/// this one out may be of an older version, so the schema is not changed before that is known. `mark` identifies the secrets
+/// that all instances must share.
 pub(super) async fn join(config: &Config, store: &Store, mark: String) -> Result<Box<dyn Wiring>, StartupError> {
     Ok(match &config.nats {
         Some(nats) => Box::new(Several::join(nats, &config.nats_prefix, store, mark).await?),
         None => Box::new(Alone::begin(store).await?),
     })
+}
+
+/// Brings the schema up to date, except that of an unfinished import.
+async fn migrate(store: &Store) -> Result<(), StartupError> {
+    if store.has_unfinished_import().await? {
+        return Err(StartupError::UnfinishedImport);
+    }
+    store.migrate().await?;
+    Ok(())
 }

@@ -96,6 +96,7 @@ mod withdrawals;
 use std::path::PathBuf;
 
 use connections::Connections;
+use migration::{Migrator, MigratorTrait};
 use sea_orm::DbErr;
 
 pub use accounts::{Account, AccountDeletion, AccountPatch, DeletedAccount};
@@ -183,6 +184,10 @@ pub use thresholds::{Reach, ThresholdFilter, ThresholdTerms};
 pub use users::{Admission, NewUser, Registration, UserPatch};
 pub use views::{NewView, OwnedView, SharedWith, ViewKind, ViewPatch, ViewReader};
 pub use visibility::{Shares, Visibility};
+
+/// The migration that makes the table of instances. A program enters it before it migrates, so no later migration may change it
+/// in a way that this needs.
+const INSTANCES: &str = "m20261124_000002_instances";
 
 /// The database; cheap to clone.
 #[derive(Clone)]
@@ -329,6 +334,12 @@ impl Store {
     /// Whether there is a schema, of any version.
     pub async fn is_migrated(&self) -> Result<bool, StoreError> {
         connect::is_migrated(&self.read).await
+    }
+
+    /// Whether the schema is that of an older version, and has the table of instances: one that runs may rely on it.
+    pub async fn is_outdated(&self) -> Result<bool, StoreError> {
+        let missing = Migrator::get_pending_migrations_read_only(&self.read).await?;
+        Ok(!missing.is_empty() && missing.iter().all(|migration| migration.name() != INSTANCES))
     }
 
     /// Connects and brings the schema up to date.

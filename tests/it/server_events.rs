@@ -11,7 +11,7 @@ mod reboots;
 use serde_json::{Value, json};
 use signalbox_protocol::Encoding;
 use signalbox_protocol::Timestamp;
-use signalbox_protocol::agent::{AgentInfo, AgentMessage, ServiceMessage};
+use signalbox_protocol::agent::{AgentInfo, AgentMessage, Event, ServiceMessage};
 
 use crate::support::agent::{FakeAgent, auth};
 use crate::support::alerts::{Alarms, Probe, Threshold};
@@ -174,6 +174,20 @@ async fn what_happens_to_containers_is_kept_and_nothing_that_an_agent_makes_up()
     site.until_kinds(&["container", "online"]).await;
     let told = &site.events("kind=container").await[0]["detail"];
     assert_eq!((&told["name"], &told["action"], &told["exit_code"]), (&json!("db"), &json!("die"), &json!(137)));
+}
+
+#[actix_web::test]
+async fn what_happens_just_before_a_stop_is_kept() {
+    let site = Site::start().await;
+    let died: Event = serde_json::from_value(json!({"kind": "container", "action": "die", "name": "db"})).unwrap();
+
+    // It waits for others, with which it is written.
+    site.service.state.events.told(site.server_id, &died);
+    let site = site.restart().await;
+
+    let told = site.events("kind=container").await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0]["detail"], json!({"action": "die", "name": "db"}));
 }
 
 #[actix_web::test]

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::super::StartupError;
 use super::Wiring;
 use crate::alerts::{self, Alerts};
-use crate::audit::chain::{BEGINNING, Head};
+use crate::audit::chain::Head;
 use crate::clock::{Clock, Lead};
 use crate::cluster::Cluster;
 use crate::cluster::change_feed::AuditTailer;
@@ -31,21 +31,35 @@ pub(super) struct Alone {
 }
 
 impl Alone {
-    /// Makes sure that no other instance uses the database.
+    /// Makes sure that no other instance uses the database, and brings its schema up to date.
     pub async fn begin(store: &Store) -> Result<Self, StartupError> {
-        // An embedded database cannot be used by others.
         let cluster = if store.has_sample_table() {
-            Cluster::in_place(Sole::take(store.clone(), Uuid::now_v7()).await?)
+            Cluster::in_place(take_place(store).await?)
         } else {
+            // An embedded database cannot be used by others.
+            store.migrate().await?;
             Cluster::alone()
         };
         // Sessions in the database are leftovers of an earlier process.
         store.forget_sessions().await?;
-        // A database with an unfinished import may lack the head, and is refused next.
-        let is_unfinished = store.has_unfinished_import().await?;
-        let beginning = Head { seq: 0, hash: BEGINNING.into() };
-        let head_at_start = if is_unfinished { beginning } else { store.audit_head().await? };
+        let head_at_start = store.audit_head().await?;
         Ok(Self { cluster, head_at_start })
+    }
+}
+
+/// Takes the only place on a PostgreSQL database. A schema in use is changed only after that.
+async fn take_place(store: &Store) -> Result<Sole, StartupError> {
+    if !store.is_outdated().await? {
+        // It is current, or new: then it has no table for the place yet.
+        store.migrate().await?;
+    }
+    let sole = Sole::take(store.clone(), Uuid::now_v7()).await?;
+    match super::migrate(store).await {
+        Ok(()) => Ok(sole),
+        Err(error) => {
+            sole.give_up().await;
+            Err(error)
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::clock::{Clock, Lead};
 use crate::cluster::Cluster;
 use crate::cluster::change_feed::AuditTailer;
 use crate::cluster::company::Others;
-use crate::cluster::members::Members;
+use crate::cluster::members::{EnterError, Members};
 use crate::cluster::relay::ClusterRelay;
 use crate::cluster::remote::Remote;
 use crate::commands::{self, Jobs};
@@ -31,7 +31,7 @@ use crate::peer_server::{self, PeerServer};
 use crate::reconciler::Reconciler;
 use crate::registry::RemoteRouter;
 use crate::state::State;
-use crate::store::{NewInstance, Store};
+use crate::store::{Entered, NewInstance, Store};
 
 /// How long a load balancer may take to notice that an instance ends.
 const DRAIN: Duration = Duration::from_secs(3);
@@ -48,17 +48,31 @@ pub(super) struct Several {
 }
 
 impl Several {
-    /// Joins the other instances. `mark` identifies the secrets that all instances must share.
+    /// Joins the other instances, and brings the schema up to date. `mark` identifies the secrets that all instances must
+    /// share.
     pub async fn join(nats: &NatsConfig, prefix: &str, store: &Store, mark: String) -> Result<Self, StartupError> {
         let instance_id = Uuid::now_v7();
         let bus = NatsBus::connect(nats, &format!("signalbox {instance_id}")).await?;
         let bus_client = BusClient::open(Arc::new(bus), Subjects::new(prefix), instance_id).await?;
         let new = NewInstance { id: instance_id, version: env!("CARGO_PKG_VERSION"), mark };
+        if store.is_outdated().await? {
+            check_in(store, &new).await?;
+        }
+        super::migrate(store).await?;
         let members = Members::enter(store.clone(), new).await?;
         // Changes after this entry are followed, and everything that is read later is at least as new.
         let head_at_start = store.audit_head().await?;
         let others = Others { store: store.clone(), remote: Remote::new(bus_client.clone()), bus_client, members };
         Ok(Self { cluster: Cluster::among(others.clone()), others, head_at_start })
+    }
+}
+
+/// Checks whether the other instances let this one in. It does not stay: migrations take a while, and its shards would wait.
+async fn check_in(store: &Store, new: &NewInstance) -> Result<(), EnterError> {
+    match store.enter(new).await? {
+        Entered::Yes => Ok(store.leave(new.id).await?),
+        Entered::OtherSecrets => Err(EnterError::OtherSecrets),
+        Entered::NotAlone => Err(EnterError::NotAlone),
     }
 }
 

@@ -127,6 +127,41 @@ async fn an_open_dashboard_continues_after_the_cut() {
     }
 }
 
+async fn until_offline(dashboard: &mut Dashboard) {
+    while dashboard.until("status").await["status"] != "offline" {}
+}
+
+/// Nothing repeats a status: the instance that shows it compares it with the database.
+#[actix_web::test]
+async fn the_end_of_a_session_at_an_instance_that_is_cut_off_is_shown_at_another() {
+    let scene = Scene::with_lines().await;
+    let agent = scene.agent(B).await;
+    let mut dashboard = scene.watch(C).await;
+    assert_eq!(dashboard.expect("status").await["status"], "online");
+
+    scene.cluster.line(B).nats.refuse();
+    agent.socket.abort();
+
+    until_offline(&mut dashboard).await;
+}
+
+/// The agent was at the instance of the dashboard when that opened.
+#[actix_web::test]
+async fn the_end_of_an_agent_that_moved_away_is_shown_at_an_instance_that_is_cut_off() {
+    let scene = Scene::with_lines().await;
+    let mut old = scene.agent(B).await;
+    let mut dashboard = scene.watch(B).await;
+    assert_eq!(dashboard.expect("status").await["status"], "online");
+    scene.cluster.line(B).nats.refuse();
+    scene.cluster.until_away(B, "bus").await;
+
+    let new = scene.agent(C).await;
+    old.expect_close(4409).await;
+    new.socket.abort();
+
+    until_offline(&mut dashboard).await;
+}
+
 /// Nothing was sent to the agent, so nobody has to wait for what becomes of it.
 #[actix_web::test]
 async fn a_batch_of_an_instance_that_is_cut_off_fails_for_the_servers_of_others() {

@@ -8,7 +8,7 @@ use signalbox_protocol::Timestamp;
 
 use super::import::number;
 use super::load::Stream;
-use super::{A, B, C, Scene};
+use super::{A, B, C, Scene, clocks};
 use crate::support::agent::{sample_aged, sample_at};
 use crate::support::alerts::Threshold;
 use crate::support::dashboard::Dashboard;
@@ -99,6 +99,29 @@ async fn an_instance_that_was_away_for_long_has_its_agents_again() {
     for instance in [A, C] {
         scene.expect_whole(instance, id, &told).await;
     }
+}
+
+/// Waits until this is true of how many shards an instance says that it holds.
+async fn until_shards(scene: &Scene, instance: usize, what: &str, is_so: impl Fn(f64) -> bool) {
+    eventually(what, async || {
+        let held = clocks::counted(scene.cluster.at(instance), "signalbox_shards_held").await;
+        is_so(held).then_some(())
+    })
+    .await;
+}
+
+#[actix_web::test]
+async fn an_instance_that_is_cut_off_says_that_it_holds_no_shards() {
+    let scene = Scene::with_lines().await;
+    until_shards(&scene, B, "it holds some", |held| held > 0.0).await;
+
+    scene.cluster.line(B).database.refuse();
+    until_shards(&scene, B, "it holds none", |held| held == 0.0).await;
+    let known = clocks::counted(scene.cluster.at(B), "signalbox_instances_alive").await;
+    scene.cluster.line(B).database.heal();
+
+    assert!(known > 0.0, "its metrics are not answered");
+    until_shards(&scene, B, "it holds some again", |held| held > 0.0).await;
 }
 
 /// For this long after such an outage an instance takes no other one for dead.

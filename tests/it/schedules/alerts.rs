@@ -146,6 +146,40 @@ impl Scene {
 }
 
 #[actix_web::test]
+async fn a_run_that_fails_on_one_of_its_servers_leaves_one_event_one_alert_and_one_message() {
+    let mut scene = Scene::start().await;
+    let (other_id, key) = scene.site.other_server().await;
+    let mut other = FakeAgent::online(scene.site.service.address, &key).await;
+    let server = format!("/servers/{other_id}");
+    eventually("the other server is online", async || {
+        (scene.site.read(&server).await["status"] == "online").then_some(())
+    })
+    .await;
+    let body = json!({
+        "name": "Backup", "server_ids": [scene.site.server_id, other_id], "command": "backup", "cron": SELDOM,
+        "time_zone": "UTC", "severity": "critical", "concurrency": 2,
+    });
+    let made = scene.site.post("/schedules").json(body).expect(201).await;
+
+    due_at(&scene.site, &made, last_minute()).await;
+    let sent = other.expect_execute().await;
+    other.finish(sent.command_id).await;
+    let sent = scene.agent.expect_execute().await;
+    scene.agent.send_result(sent.command_id, CommandStatus::Failed, Some(1)).await;
+
+    let run = until_outcome(&scene.site, &made, "failed").await;
+    let events = scene.site.read("/events?kind=schedule_failed").await;
+    assert_eq!(events.as_array().unwrap().len(), 1, "{events}");
+    assert_eq!(events[0]["server_id"], json!(scene.site.server_id));
+    assert_eq!(events[0]["detail"]["batch_id"], run["batch_id"]);
+    let [alert] = &scene.alerts().await[..] else { panic!("not one alert") };
+    assert_eq!((&alert["server_id"], &alert["status"]), (&json!(scene.site.server_id), &json!("active")));
+    for channel in ["owner", "guest"] {
+        assert_eq!(scene.until_got(channel, 1).await.len(), 1, "{channel}");
+    }
+}
+
+#[actix_web::test]
 async fn silences_and_the_severities_of_channels_apply() {
     let mut scene = Scene::start().await;
     let mild = scene.schedule("info").await;
