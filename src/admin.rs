@@ -36,6 +36,8 @@ pub enum AdminError {
     NoUser(String),
     #[error("{0} already exists")]
     Exists(String),
+    #[error("the backup was interrupted: {0} was not written")]
+    Interrupted(String),
     #[error("the audit log is broken: {0}")]
     AuditBroken(#[from] Broken),
     #[error("the audit log has orders that are forged, altered, or without the signatures that servers ask for: {0}")]

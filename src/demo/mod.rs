@@ -220,8 +220,10 @@ fn id_at(at: Timestamp, salt: u64) -> Uuid {
 impl Demo {
     /// Starts the service on the data of an earlier demo, or on new data. Refuses the data of a service.
     pub async fn start(listen: SocketAddr, data_dir: Option<PathBuf>) -> anyhow::Result<Self> {
-        let directory =
-            data_dir.is_none().then(tempfile::tempdir).transpose().context("cannot make a data directory")?;
+        let directory = data_dir.is_none().then(tempfile::tempdir).transpose().with_context(|| {
+            let parent = std::env::temp_dir();
+            format!("cannot make a data directory in {}: choose another one with --data-dir", parent.display())
+        })?;
         let data_dir = data_dir.or_else(|| directory.as_ref().map(|directory| directory.path().to_owned()));
         let config = Config { listen, data_kind: DataKind::Demo, ..Config::new(data_dir.unwrap_or_default()) };
         let application = Application::build(config).await?;

@@ -113,6 +113,9 @@ fn claim(directory: &Path, kind: DataKind) -> Result<(), DirectoryError> {
     match (kind, is_of_demo, has_data(directory).map_err(unusable)?) {
         (DataKind::Demo, true, _) | (DataKind::Service, false, _) => Ok(()),
         (DataKind::Demo, false, true) => Err(DirectoryError::OfService(directory.to_owned())),
+        (DataKind::Demo, false, false) if has_database(directory).map_err(unusable)? => {
+            Err(DirectoryError::OfService(directory.to_owned()))
+        }
         (DataKind::Demo, false, false) => std::fs::write(mark, "").map_err(unusable),
         (DataKind::Service, true, true) => Err(DirectoryError::OfDemo(directory.to_owned())),
         // A demo ended before it made data, as one that could not listen. The next one must not take this service's data for its own.
@@ -124,6 +127,17 @@ fn claim(directory: &Path, kind: DataKind) -> Result<(), DirectoryError> {
 fn has_data(directory: &Path) -> io::Result<bool> {
     for name in [DATABASE_FILE, SIGNING.file_name, ENCRYPTION.file_name, PUSH.file_name] {
         if directory.join(name).try_exists()? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a directory has a database of any name: `--database-url` may name one there.
+fn has_database(directory: &Path) -> io::Result<bool> {
+    for entry in directory.read_dir()? {
+        // A file that this user may not read is none of a service that could run here.
+        if begin_of(&entry?.path()).is_ok_and(|begin| begin.as_deref() == Some(MAGIC)) {
             return Ok(true);
         }
     }
@@ -162,13 +176,18 @@ fn close_database(file: &Path) {
 /// Whether a file is an SQLite database, or empty, so that SQLite makes it one. Read before SQLite opens the file:
 /// closing it later would release SQLite's locks.
 fn is_database(file: &Path) -> io::Result<bool> {
+    Ok(begin_of(file)?.is_some_and(|begin| begin.is_empty() || begin == MAGIC))
+}
+
+/// The first bytes of a file, as many as tell that it is a database. None if it is no regular file.
+fn begin_of(file: &Path) -> io::Result<Option<Vec<u8>>> {
     // Opening anything but a regular file could block forever.
     if !file.metadata()?.is_file() {
-        return Ok(false);
+        return Ok(None);
     }
     let mut begin = Vec::new();
     File::open(file)?.take(MAGIC.len() as u64).read_to_end(&mut begin)?;
-    Ok(begin.is_empty() || begin == MAGIC)
+    Ok(Some(begin))
 }
 
 fn close_file(path: &Path) {

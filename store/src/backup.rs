@@ -17,7 +17,7 @@ const OWNER_ALONE: u32 = 0o600;
 
 impl Store {
     /// Writes a consistent copy of a SQLite database to `file`, which must not exist, while others read and write. Only the
-    /// account that runs this can read the copy. When it fails or is killed, `file` does not exist.
+    /// account that runs this can read the copy. When it fails, is dropped or is killed, `file` does not exist.
     pub async fn backup(&self, file: &Path) -> Result<(), StoreError> {
         let backend = self.write.get_database_backend();
         if backend != DatabaseBackend::Sqlite {
@@ -59,7 +59,11 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
+        // SQLite keeps a journal beside the copy until all of it is there.
+        let mut journal = self.0.clone().into_os_string();
+        journal.push("-journal");
         // After the rename there is nothing to remove.
         _ = fs::remove_file(&self.0);
+        _ = fs::remove_file(journal);
     }
 }

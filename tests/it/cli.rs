@@ -270,6 +270,27 @@ async fn a_backup_that_fails_leaves_nothing_and_changes_nothing() {
     assert_eq!(names_in(target.path()), ["copy.db"]);
 }
 
+#[actix_web::test]
+async fn a_backup_that_is_interrupted_ends_and_leaves_nothing() {
+    let (data, target) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    serving(data.path()).address().await;
+    let file = data.path().join(database_name_in(data.path()));
+    let database = Database::connect(format!("sqlite://{}", file.display())).await.unwrap();
+    let fill = "CREATE TABLE filler AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 128) \
+                SELECT zeroblob(1000000) AS bytes FROM n";
+    database.execute_unprepared(fill).await.unwrap();
+    database.close().await.unwrap();
+    let copy = target.path().join("copy.db");
+    let backup = Launched::start(beside(data.path(), &["backup", copy.to_str().unwrap()]));
+    let is_writing = || names_in(target.path()).iter().any(|name| name.ends_with("-journal"));
+    eventually("the copy is being written", async || is_writing().then_some(())).await;
+
+    backup.signal("TERM");
+
+    backup.outcome().await.assert_refused("the backup was interrupted");
+    assert_eq!(names_in(target.path()), Vec::<String>::new());
+}
+
 fn names_in(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()

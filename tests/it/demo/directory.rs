@@ -49,6 +49,30 @@ async fn a_demo_refuses_a_directory_with_only_the_secrets_of_a_service() {
 }
 
 #[actix_web::test]
+async fn a_demo_refuses_a_directory_with_a_database_of_another_name() {
+    let data = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}/other.db?mode=rwc", data.path().display());
+    run(signalbox(&["migrate", "--database-url", &url])).await.printed();
+
+    let refused = run(demo_with(&["--data-dir", data.path().to_str().unwrap()])).await;
+
+    refused.assert_refused("has the data of a service");
+    assert!(!data.path().join("demo-data").exists());
+}
+
+#[actix_web::test]
+async fn a_demo_that_cannot_make_its_directory_names_the_place_and_the_flag() {
+    let parent = tempfile::tempdir().unwrap();
+    let missing = parent.path().join("missing");
+    let mut command = demo_with(&[]);
+    command.env("TMPDIR", &missing);
+
+    let refused = run(command).await;
+
+    refused.assert_refused(&format!("in {}: choose another one with --data-dir", missing.display()));
+}
+
+#[actix_web::test]
 async fn a_service_refuses_the_data_of_a_demo() {
     let data = tempfile::tempdir().unwrap();
     let (demo, _) = greeted(&["--data-dir", data.path().to_str().unwrap()]).await;
