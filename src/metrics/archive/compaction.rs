@@ -1,7 +1,7 @@
 //! Compacts shorter blocks into longer ones: for each tier, the hours of a day become one block, and so do the days of a
 //! month. A longer block takes less disk space, and a chart of a day reads one block instead of 24.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use signalbox_history::block::{BlockError, Head};
 use signalbox_history::frame::{Granularity, Row, merged};
@@ -160,21 +160,20 @@ pub async fn day(store: &Store, server_id: Uuid, start: i64) -> Result<Compacted
             sealing.blocks.extend(block_of(raw.into, Granularity::Raw, &samples)?);
         }
         if let Some(rows) = minutes.rolled()? {
-            let minutes_are_gone = minutes.longer.is_none();
+            let before = minutes.longer.as_ref().map(rows_of).transpose()?.unwrap_or_default();
             sealing.replaced.extend(minutes.replaced(&store));
             sealing.blocks.extend(block_of(minutes.into, Granularity::Rolled, &rows)?);
             let tiers = [(Tier::Quarter, QUARTER_MS), (Tier::Hour, HOUR_MS)];
             for ((tier, width_ms), known) in tiers.into_iter().zip(coarser) {
                 let key = key(tier, Span::Day, start);
                 sealing.replaced.push(store.replaced(key, known.iter().find(|block| block.info.key == key)));
-                let mut rolled = rollup::roll(&rows, Granularity::Rolled, width_ms, None);
-                if minutes_are_gone {
-                    // The minutes have expired: the late ones are added, once, to the coarser rows that remain.
-                    let known = known.iter().map(rows_of).collect::<Result<Vec<_>, _>>()?;
-                    let mut known: Vec<Row> = known.into_iter().next().unwrap_or_default();
-                    known.retain(|row| Span::Day.start_of(hour_of(row.at)) == start);
-                    rolled = rollup::combined_once(known, rolled, width_ms);
-                }
+                let known = match known.first().map(rows_of).transpose() {
+                    Ok(known) => known.unwrap_or_default(),
+                    // The minutes replace a damaged block.
+                    Err(_) if !before.is_empty() => Vec::new(),
+                    Err(error) => return Err(ArchiveError::from(error)),
+                };
+                let rolled = coarser_rows(in_day(known, start), &before, &rows, width_ms);
                 sealing.blocks.extend(block_of(key, Granularity::Rolled, &rolled)?);
             }
         }
@@ -186,6 +185,32 @@ pub async fn day(store: &Store, server_id: Uuid, start: i64) -> Result<Compacted
         Ok(Compacted { sealing, damaged })
     });
     made.await.map_err(|_| ArchiveError::Interrupted)?
+}
+
+fn in_day(mut rows: Vec<Row>, start: i64) -> Vec<Row> {
+    rows.retain(|row| Span::Day.start_of(hour_of(row.at)) == start);
+    rows
+}
+
+/// Returns the coarser rows of a day: those of its minutes, and those of samples whose minutes have expired.
+///
+/// A known row with more samples than its minutes had `before` includes some whose minutes are gone: it stays, and the minutes
+/// that are new since then are added to it, once.
+fn coarser_rows(mut known: Vec<Row>, before: &[Row], minutes: &[Row], width_ms: i64) -> Vec<Row> {
+    let roll = |rows: &[Row]| rollup::roll(rows, Granularity::Rolled, width_ms, None);
+    let counts: HashMap<i64, i64> = roll(before).iter().map(|row| (row.at, row.count)).collect();
+    known.retain(|row| row.count > counts.get(&row.at).copied().unwrap_or_default());
+    if known.is_empty() {
+        return roll(minutes);
+    }
+    let partial: HashSet<i64> = known.iter().map(|row| row.at).collect();
+    let counted: HashMap<i64, &Row> = before.iter().map(|row| (row.at, row)).collect();
+    let is_new = |row: &&Row| {
+        let is_known = partial.contains(&rollup::bucket_start(row.at, width_ms)) && counted.get(&row.at) == Some(row);
+        !is_known
+    };
+    let new: Vec<Row> = minutes.iter().filter(is_new).cloned().collect();
+    rollup::combined_once(known, roll(&new), width_ms)
 }
 
 /// Compacts a month, which begins at hour `start`.
@@ -207,4 +232,57 @@ pub async fn month(store: &Store, server_id: Uuid, start: i64) -> Result<Compact
         Ok(made)
     });
     made.await.map_err(|_| ArchiveError::Interrupted)?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use signalbox_history::shape::Shape;
+    use signalbox_protocol::{Sample, Timestamp};
+
+    use super::*;
+    use crate::metrics::archive::MINUTE_MS;
+
+    /// The minutes of samples that were taken in these seconds, each in a minute of its own.
+    fn minutes(seconds: &[i64]) -> Vec<Row> {
+        let row = |second: &i64| {
+            let timestamp = Timestamp::from_millis(second * 1_000);
+            let sample = Sample { timestamp, cpu_percent: (second % 100) as f64, ..Sample::default() };
+            Row::of(&sample, Arc::new(Shape::of(&sample)))
+        };
+        seconds.iter().flat_map(|second| rollup::roll(&[row(second)], Granularity::Raw, MINUTE_MS, None)).collect()
+    }
+
+    /// When each row begins, in seconds, and its count.
+    fn counts(rows: &[Row]) -> Vec<(i64, i64)> {
+        rows.iter().map(|row| (row.at / 1_000, row.count)).collect()
+    }
+
+    #[test]
+    fn late_samples_of_a_day_without_minutes_leave_its_coarser_rows_however_often_they_come() {
+        let whole = coarser_rows(Vec::new(), &[], &minutes(&[10, 80, 3_610, 7_220]), HOUR_MS);
+
+        let first = minutes(&[3_690]);
+        let after_first = coarser_rows(whole, &[], &first, HOUR_MS);
+        let second = minutes(&[199, 3_690, 10_830]);
+        let after_second = coarser_rows(after_first.clone(), &first, &second, HOUR_MS);
+        let after_repetition = coarser_rows(after_second.clone(), &second, &second, HOUR_MS);
+
+        assert_eq!(counts(&after_first), [(0, 2), (3_600, 2), (7_200, 1)]);
+        assert_eq!(counts(&after_second), [(0, 3), (3_600, 2), (7_200, 1), (10_800, 1)]);
+        assert_eq!(after_repetition, after_second);
+    }
+
+    #[test]
+    fn coarser_rows_of_a_day_with_all_minutes_are_made_of_these_alone() {
+        let before = minutes(&[10, 80, 3_610]);
+        let known = coarser_rows(Vec::new(), &[], &before, HOUR_MS);
+        let after = minutes(&[10, 80, 150, 3_610]);
+
+        let rolled = coarser_rows(known, &before, &after, HOUR_MS);
+
+        assert_eq!(rolled, coarser_rows(Vec::new(), &[], &after, HOUR_MS));
+        assert_eq!(counts(&rolled), [(0, 3), (3_600, 1)]);
+    }
 }

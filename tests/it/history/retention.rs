@@ -126,7 +126,7 @@ async fn samples_that_come_later_than_minutes_are_kept_do_no_harm() {
 }
 
 #[actix_web::test]
-async fn an_hour_added_to_a_day_whose_minutes_are_gone_leaves_the_days_other_hours() {
+async fn hours_added_to_a_day_whose_minutes_are_gone_leave_the_days_other_hours() {
     let mut scene = Scene::with(20 * MINUTE, keeping(30, 30, 60, 60)).await;
     let start = days_ago(6);
     let range = (start, start + DAY - 1);
@@ -138,10 +138,13 @@ async fn an_hour_added_to_a_day_whose_minutes_are_gone_leaves_the_days_other_hou
     // The retention is raised again, and an agent returns that was away.
     scene = scene.restart_with(keeping(30, 30, 60, 60)).await;
 
-    scene.send_unnoticed(vec![rich(start + 5 * HOUR + 7 * SECOND)]).await;
-    scene.settle().await;
+    for hour in [5, 9] {
+        scene.send_unnoticed(vec![rich(start + hour * HOUR + 7 * SECOND)]).await;
+        scene.settle().await;
 
-    assert_eq!(scene.history(range, "resolution=1h").await.len(), 24);
+        assert_eq!(scene.history(range, "resolution=1h").await.len(), 24, "after hour {hour}");
+        assert_eq!(scene.history(range, "resolution=15m").await.len(), 72, "after hour {hour}");
+    }
 }
 
 #[actix_web::test]
