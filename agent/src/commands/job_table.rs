@@ -14,6 +14,9 @@ use super::output::Output;
 pub const MAX_RUNNING: usize = 200;
 /// A service that acknowledges nothing cannot fill the memory or the disk. Their ids fit into the `auth` message.
 pub const MAX_HELD: usize = 256;
+/// Refusals of commands that came while the agent was ending. They take free places only, because the next start reads no more
+/// than [`MAX_HELD`] and would remove a result for a refusal.
+const MAX_REFUSED: usize = 64;
 /// The most output of ended commands, so that the agent stays small while the service is away for long.
 const MAX_ENDED_BYTES: usize = 16 << 20;
 /// The most output of all commands; beyond it the agent runs no more. Each may produce 1 MiB.
@@ -124,6 +127,16 @@ impl JobTable {
 
     pub fn insert(&mut self, command_id: Uuid, job: Job) {
         self.jobs.insert(command_id, job);
+    }
+
+    /// Holds a command that never began, if there is room for its refusal.
+    pub fn refuse(&mut self, command_id: Uuid, refusal: RequestError) -> bool {
+        let refused = self.jobs.values().filter(|job| matches!(job.state, State::Refused(_))).count();
+        let has_room = self.jobs.len() < MAX_HELD && refused < MAX_REFUSED;
+        if has_room {
+            self.insert(command_id, Job::refused(refusal));
+        }
+        has_room
     }
 
     pub fn get(&self, command_id: Uuid) -> Option<&Job> {
@@ -260,6 +273,19 @@ mod tests {
 
         assert_eq!((running, ids, is_forgotten), (0, vec![id(1)], true));
         assert!(held.ids().is_empty() && held.knows(id(1)));
+    }
+
+    #[test]
+    fn refusals_take_only_places_that_are_free() {
+        let refusal = || RequestError::new("agent_busy", "the agent was ending");
+        let refused = |held: &mut JobTable| (1_000..2_000).filter(|number| held.refuse(id(*number), refusal())).count();
+        let (mut few, mut many) = (JobTable::default(), JobTable::default());
+        (1..MAX_HELD).for_each(|number| many.insert(id(number), Job::ended(result(number), Output::default())));
+
+        let (of_few, of_many) = (refused(&mut few), refused(&mut many));
+
+        assert_eq!((of_few, few.ids().len()), (MAX_REFUSED, MAX_REFUSED));
+        assert_eq!((of_many, many.ids().len()), (1, MAX_HELD));
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl Commands {
     }
 
     /// Refuses a command that the service sent before it knew that the agent ends, on a connection that sends nothing any more: the
-    /// next start sends the refusal. Without a state directory the command counts as lost.
+    /// next start sends the refusal. Without a state directory, or without room for it, the command counts as lost.
     pub fn decline(&self, execute: &Execute) {
         let command_id = execute.command_id;
         if self.lock().knows(command_id) {
@@ -128,7 +128,9 @@ impl Commands {
         let refusal = RequestError::new("agent_busy", "the agent was ending when the command came: send it again");
         let (by, command) = logged(execute);
         tracing::warn!(job.id = %command_id, by, command, reason = refusal.detail, "refused a command");
-        self.shared.records.refused(command_id, refusal);
+        if self.lock().refuse(command_id, refusal.clone()) {
+            self.shared.records.refused(command_id, refusal);
+        }
     }
 
     /// Ends a command with its whole process group, if it runs.
