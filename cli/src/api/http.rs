@@ -84,9 +84,10 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER))
 }
 
+/// The whole body, unless it is too large. Each piece has a time limit: requests of sockets and downloads have none.
 async fn bounded(mut response: Response) -> Result<Vec<u8>, Failure> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+    while let Some(chunk) = in_time(response.chunk()).await? {
         if body.len() + chunk.len() > MAX_ANSWER_BYTES {
             return Err(Failure::failed("the answer is larger than 64 MiB: ask for less"));
         }
@@ -122,7 +123,35 @@ fn causes(error: &dyn Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
     use super::*;
+
+    /// Answers with a part of a body, and keeps the connection open.
+    async fn stop_in_the_middle(listener: TcpListener) {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            assert_ne!(stream.read_buf(&mut head).await.unwrap(), 0);
+        }
+        let answer = b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 9\r\n\r\nhalf";
+        stream.write_all(answer).await.unwrap();
+        std::future::pending().await
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_forever_for_the_rest_of_an_error() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(stop_in_the_middle(listener));
+        let response = client(&url.parse().unwrap(), None).unwrap().get(&url).send().await.unwrap();
+        tokio::time::pause();
+
+        let read = tokio::time::timeout(2 * ANSWER_TIMEOUT, body(response)).await.unwrap();
+
+        assert_eq!(read.unwrap_err().to_string(), "the service gives no answer in time");
+    }
 
     #[test]
     fn a_service_says_how_long_to_wait_but_not_for_hours() {

@@ -122,8 +122,10 @@ impl Api {
         let advice = match (refusal.status, refusal.code.as_str()) {
             (401, _) if target.name.is_none() => "check SIGNALBOX_TOKEN".to_owned(),
             (401, _) => format!("sign in again with `{}`", target.login_call()),
-            // A context of its own: what uses the token keeps it.
-            (403, "token_not_allowed") => format!("`{}` signs in with your account", target.new_login_call()),
+            // What uses the token keeps it.
+            (403, "token_not_allowed") => {
+                format!("`{}` signs in with your account, as a context of its own", target.new_login_call())
+            }
             (403, "step_up_required" | "second_factor_required") => {
                 format!("prove who you are with `{}`", target.login_call())
             }

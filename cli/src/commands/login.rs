@@ -6,6 +6,7 @@ use clap::Args;
 use reqwest::Client;
 use serde_json::json;
 
+use super::interrupts::Interrupts;
 use super::{browser, prompt};
 use crate::api::renewal::TokenPair;
 use crate::api::{Api, http};
@@ -67,9 +68,7 @@ impl Login {
         let context = Context { url: self.url, ca_file, credential };
         // Without the store, which does not have this login yet.
         let api = Api::over(client, Target { name: Some(name.clone()), context: context.clone() }, None);
-        if let Err(failure) = keep(&api, &store, &name, &context).await {
-            return Err(given_up(&api, failure).await);
-        }
+        keep_or_end(&api, &store, &name, &context).await?;
         let sentence = format!("Signed in to {} as the context {name}.", context.url);
         let summary = json!({"name": name, "url": context.url, "credential": context.credential.words()});
         out.done(&sentence, &summary)
@@ -171,6 +170,21 @@ fn expect_same_service(contexts: &Contexts, name: &str, url: &ServiceUrl) -> Res
             shell_word(name)
         ))),
         _ => Ok(()),
+    }
+}
+
+/// Keeps what the person has signed in with, or ends it, also if a signal comes first. A second signal does not wait for that.
+async fn keep_or_end(api: &Api, store: &Store, name: &str, context: &Context) -> Result<(), Failure> {
+    let mut interrupts = match Interrupts::listen() {
+        Ok(interrupts) => interrupts,
+        Err(failure) => return Err(given_up(api, failure).await),
+    };
+    // Writing is its last step and does not wait: what a signal ends has written nothing.
+    let kept = interrupts.unless_pressed(keep(api, store, name, context)).await.flatten();
+    let Err(failure) = kept else { return Ok(()) };
+    match interrupts.unless_pressed(given_up(api, failure)).await {
+        Ok(failure) => Err(failure),
+        Err(interrupted) => Err(interrupted.and("the new login may not have ended at the service")),
     }
 }
 

@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 use signalbox_protocol::Timestamp;
 
 use super::files::{NewSecret, new_private};
+use super::refused::is_unknown;
 use super::{Call, prompt};
 use crate::api::types::ProgramToken;
 use crate::api::{parsed, text_of};
 use crate::context::Token;
 use crate::error::Failure;
 use crate::output::table::{Cell, Table};
-use crate::output::text::clean;
+use crate::output::text::{clean, shell_word};
 use crate::output::time::{ago, local, parse_duration};
 
 /// List, make and revoke tokens for programs
@@ -136,7 +137,7 @@ impl Add {
             Ok(made) => made,
             Err(failure) => {
                 file.into_iter().for_each(NewSecret::give_up);
-                return Err(failure);
+                return Err(not_made(failure));
             }
         };
         let token = match token_of(&mut made) {
@@ -147,9 +148,9 @@ impl Add {
             }
         };
         match file {
-            None => call.out.line(token.reveal()),
+            None => call.out.line(token.reveal()).map_err(|failure| not_kept(&failure, &made)),
             Some(file) => {
-                file.write(token.reveal())?;
+                file.write(token.reveal()).map_err(|failure| not_kept(&failure, &made))?;
                 let sentence = format!("Made {}. Its token is in {}.", clean(&self.name), self.token_file.display());
                 call.out.done(&sentence, &made)
             }
@@ -169,6 +170,22 @@ impl Add {
         }
         Ok(json!({"server_ids": ids}))
     }
+}
+
+/// Why no token was made, as far as that is known: the answer may have got lost, and the token with it.
+fn not_made(failure: Failure) -> Failure {
+    if is_unknown(&failure) {
+        failure.and("it is not known whether the token was made: `signalboxctl tokens` lists all")
+    } else {
+        failure
+    }
+}
+
+/// A token that nobody has is valid all the same: that nobody reads it is no success, unlike for other output.
+fn not_kept(failure: &Failure, made: &Value) -> Failure {
+    let id = clean(text_of(made, "id"));
+    let revoke = format!("signalboxctl tokens rm {}", shell_word(&id));
+    Failure::failed(format!("{failure}; the token was made and may be lost: revoke it with `{revoke}`"))
 }
 
 /// Takes the token out of what was made. It is one word of visible characters, or else it is none.

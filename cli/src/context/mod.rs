@@ -69,15 +69,20 @@ pub struct Target {
 impl Target {
     /// The command line that signs in to the same context again.
     pub fn login_call(&self) -> String {
-        let call = self.new_login_call();
+        let call = self.plain_login_call();
         match &self.name {
             Some(name) if *name != self.context.url.authority() => format!("{call} --name {}", shell_word(name)),
             _ => call,
         }
     }
 
-    /// The command line that signs in to the same service, as the context that has its name.
+    /// The command line that signs in to the same service as another context, whose name the user chooses. The default is the
+    /// host of the service, which may be the name of this context.
     pub fn new_login_call(&self) -> String {
+        format!("{} --name NAME", self.plain_login_call())
+    }
+
+    fn plain_login_call(&self) -> String {
         let call = format!("signalboxctl login {}", self.context.url);
         match &self.context.ca_file {
             Some(file) => format!("{call} --ca-file {}", shell_word(&file.display().to_string())),
@@ -195,6 +200,17 @@ mod tests {
             call(Some("my home"), Some("/etc/ca.pem")),
             "signalboxctl login https://a.example --ca-file /etc/ca.pem --name 'my home'"
         );
+    }
+
+    #[test]
+    fn the_advice_to_sign_in_with_an_account_does_not_replace_the_context_of_a_token() {
+        let context = contexts().contexts.remove("a").unwrap();
+        let call =
+            |name: Option<&str>| Target { name: name.map(str::to_owned), context: context.clone() }.new_login_call();
+
+        for name in [None, Some("a.example"), Some("ci")] {
+            assert_eq!(call(name), "signalboxctl login https://a.example --name NAME", "{name:?}");
+        }
     }
 
     #[test]

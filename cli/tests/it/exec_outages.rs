@@ -22,16 +22,16 @@ const UNAVAILABLE: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0
 const UPGRADE_REFUSED: &str = "HTTP/1.1 426 Upgrade Required\r\ncontent-length: 0\r\n\r\n";
 const TOO_SOON: &str = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n";
 const UNKNOWN_ERROR: &str = "HTTP/1.1 520 Unknown Error\r\ncontent-length: 0\r\n\r\n";
-const NO_ANSWER: &str = "";
+pub const NO_ANSWER: &str = "";
 
 /// A way to the service on which requests that begin like `caught` get another answer, or none: all of them, or the first.
-struct Interceptor {
+pub struct Interceptor {
     address: SocketAddr,
     count: Arc<AtomicUsize>,
 }
 
 impl Interceptor {
-    async fn start(site: &Site, caught: &'static str, answer: &'static str) -> Self {
+    pub async fn start(site: &Site, caught: &'static str, answer: &'static str) -> Self {
         Self::start_for(usize::MAX, site, caught, answer).await
     }
 
@@ -52,10 +52,15 @@ impl Interceptor {
         Self { address, count }
     }
 
+    /// The address of the service, on this way.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// The program, on this way.
     fn command(&self, site: &Site, arguments: &[&str]) -> Command {
         let mut command = site.command(arguments);
-        command.env("SIGNALBOX_URL", format!("http://{}", self.address));
+        command.env("SIGNALBOX_URL", self.url());
         command
     }
 
@@ -64,7 +69,7 @@ impl Interceptor {
         self.count.load(Ordering::Relaxed)
     }
 
-    async fn until_caught(&self) {
+    pub async fn until_caught(&self) {
         eventually("a request is caught", async || (self.count() > 0).then_some(())).await;
     }
 }
@@ -226,6 +231,25 @@ async fn a_batch_can_be_left_while_the_service_is_away() {
 
     assert_eq!(terminal.ended().await, Some(130));
     terminal.until(&format!("the batch {id} continues at the service")).await;
+}
+
+#[tokio::test]
+async fn a_batch_that_does_not_end_in_time_after_sigterm_is_named_with_its_page() {
+    let site = Site::start().await;
+    let agent = site.agent("web-1", &["production"], &["--commands", "on"]).await;
+    let way = Interceptor::start(&site, "GET /api/v1/commands/batches/0", NO_ANSWER).await;
+    let script = endless(&agent);
+    let exec = ["exec", "--tag", "production", "--timeout", "10m", "--", &script];
+    let running = Running::start(way.command(&site, &exec));
+    way.until_caught().await;
+
+    running.signal("TERM");
+    let outcome = running.outcome().await;
+
+    let batches = site.get("/commands/batches").await;
+    let id = batches[0]["id"].as_str().unwrap();
+    let page = format!("{}/run/{id}", way.url());
+    outcome.refused(143, &format!("ended by SIGTERM; the batch {id} continues at the service: see {page}\n"));
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::exec_outages::{Interceptor, NO_ANSWER};
 use crate::login::{contexts, contexts_file, login_of, on_a_full_disk, replace_token, signed_in};
 use crate::support::{PASSWORD, Running, Site};
 
@@ -54,6 +55,26 @@ async fn a_login_that_cannot_be_kept_is_ended() {
 
     outcome.refused(1, "cannot write");
     assert!(!outcome.stderr.contains("may not have ended"), "{outcome:?}");
+    assert_eq!(sessions(&site).await, known);
+    assert!(!contexts_file(&site).exists());
+}
+
+#[tokio::test]
+async fn a_login_that_ctrl_c_interrupts_before_it_is_kept_is_ended() {
+    let site = Site::start().await;
+    let password = site.secret_file("password", PASSWORD);
+    let known = sessions(&site).await;
+    let way = Interceptor::start(&site, "GET /api/v1/servers", NO_ANSWER).await;
+    let address = way.url();
+    let login = ["login", &address, "--username", "ada", "--password-file", &password];
+    let running = Running::start(site.plain_command(&login));
+    way.until_caught().await;
+    assert_eq!(sessions(&site).await.len(), known.len() + 1);
+
+    running.signal("INT");
+    let outcome = running.outcome().await;
+
+    outcome.refused(130, "signalboxctl: interrupted\n");
     assert_eq!(sessions(&site).await, known);
     assert!(!contexts_file(&site).exists());
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 
 use crate::mcp::{Client, READING, names};
+use crate::relay::Relay;
 use crate::support::{Outcome, Running, Site};
 
 /// A service with a server of each of two tags.
@@ -65,11 +66,43 @@ async fn a_refusal_leaves_no_file() {
     let too_long = site.run(&["tokens", "add", "long", "--token-file", name, "--expires-in", "400d"]).await;
     let nowhere = site.run(&["tokens", "add", "net", "--token-file", name, "--network", "nowhere"]).await;
 
-    by_token.refused(1, &format!("`signalboxctl login {}` signs in with your account", site.url));
+    let advice =
+        format!("`signalboxctl login {} --name NAME` signs in with your account, as a context of its own", site.url);
+    by_token.refused(1, &advice);
     too_long.refused(1, "expires_at: ");
     nowhere.refused(1, "networks.0: ");
     assert!(!file.exists());
     assert_eq!(site.get("/tokens").await.as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_token_that_nobody_reads_is_no_success() {
+    let site = site().await;
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+
+    let add = ["tokens", "add", "program", "--token-file", "-"];
+    let outcome = site.command(&add).stdout(writer).output().unwrap();
+
+    let listed = site.get("/tokens").await;
+    let id = listed[0]["id"].as_str().unwrap();
+    let words = String::from_utf8(outcome.stderr).unwrap();
+    assert_eq!(outcome.status.code(), Some(1), "{words}");
+    assert!(words.ends_with(&format!("revoke it with `signalboxctl tokens rm {id}`\n")), "{words}");
+}
+
+#[tokio::test]
+async fn a_lost_answer_does_not_say_whether_a_token_was_made() {
+    let site = site().await;
+    let relay = Relay::start(site.url.trim_start_matches("http://")).await;
+    relay.lose_answer("POST /api/v1/tokens");
+
+    let mut command = site.command(&["tokens", "add", "program", "--token-file", "-"]);
+    command.env("SIGNALBOX_URL", relay.url());
+    let outcome = Running::start(command).outcome().await;
+
+    assert!(relay.has_lost_answer());
+    outcome.refused(1, "; it is not known whether the token was made: `signalboxctl tokens` lists all\n");
 }
 
 #[tokio::test]

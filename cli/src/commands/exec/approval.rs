@@ -51,7 +51,7 @@ async fn ask(
     if let Some(id) = approval.batch_id {
         // There were enough signatures.
         let started = call.api.get(&format!("/commands/batches/{id}"), &[]).await;
-        let started = started.map_err(|failure| batch::continues(failure, id))?;
+        let started = started.map_err(|failure| batch::continues(call, failure, id))?;
         let (results, mut interrupts) = batch::follow(call, started).await?;
         let verdict = verdict_of(&results);
         if verdict.is_err() {

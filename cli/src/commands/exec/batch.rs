@@ -78,9 +78,9 @@ pub async fn run(call: &Call, choice: &Choice, order: &Order) -> Result<(), Fail
 /// SIGHUP it is a failure, unless the batch had succeeded before.
 pub async fn follow(call: &Call, started: Value) -> Result<(Vec<BatchResult>, Interrupts), Failure> {
     let id = parsed::<Batch>(started.clone())?.id;
-    let mut interrupts = Interrupts::listen().map_err(|failure| continues(failure, id))?;
+    let mut interrupts = Interrupts::listen().map_err(|failure| continues(call, failure, id))?;
     let finished = finish(call, started, &mut interrupts).await;
-    let (value, Batch { mut results, .. }) = finished.map_err(|failure| continues(failure, id))?;
+    let (value, Batch { mut results, .. }) = finished.map_err(|failure| continues(call, failure, id))?;
     let mut completed = Ok(());
     let printed = if call.out.format == Format::Json {
         let text = call.out.json_text(&value)? + "\n";
@@ -99,9 +99,9 @@ pub async fn follow(call: &Call, started: Value) -> Result<(Vec<BatchResult>, In
     Ok((results, interrupts))
 }
 
-/// A failure while the batch runs, which needs nobody who waits.
-pub fn continues(failure: Failure, id: Uuid) -> Failure {
-    failure.and(&format!("the batch {id} continues at the service"))
+/// A failure while the batch runs, which needs nobody who waits, and where to look at it.
+pub fn continues(call: &Call, failure: Failure, id: Uuid) -> Failure {
+    failure.and(&format!("the batch {id} continues at the service: see {}/run/{id}", call.api.service()))
 }
 
 /// A failure after the end of a batch, as Ctrl-C, with what is known of the batch.

@@ -123,6 +123,12 @@ pub fn not_started(failure: Failure, what: &str) -> Failure {
     }
 }
 
+/// The same for a command on one server. One that the service stored and could not send at once is never sent, unlike a batch:
+/// `busy` says that it does not run.
+pub fn command_not_started(failure: Failure) -> Failure {
+    if failure.code() == "busy" { failure.and("the command was not started") } else { not_started(failure, "command") }
+}
+
 /// The whole standard input, which has to be text because the API's requests are.
 async fn read_stdin() -> Result<String, Failure> {
     let read = tokio::task::spawn_blocking(|| {
@@ -175,5 +181,13 @@ mod tests {
         }
         let refusal = not_started(refused(422), "batch");
         assert_eq!(refusal.to_string(), "the service answered with status 422");
+    }
+
+    #[test]
+    fn a_busy_service_has_not_started_a_command_and_a_proxy_does_not_know() {
+        let of = |body: &[u8]| command_not_started(Failure::Refused(Refusal::of(503, body))).to_string();
+
+        assert_eq!(of(br#"{"detail": "no", "code": "busy"}"#), "no; the command was not started");
+        assert!(of(b"").ends_with("; it is not known whether the command was started"));
     }
 }

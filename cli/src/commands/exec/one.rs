@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::position::Position;
 use super::printer::Printer;
-use super::{Order, not_started};
+use super::{Order, command_not_started};
 use crate::api::backoff::Backoff;
 use crate::api::parsed;
 use crate::api::socket::{End, Socket};
@@ -47,7 +47,7 @@ pub async fn run(call: &Call, wanted: &str, order: &Order) -> Result<(), Failure
     let mut body = order.body();
     body.extend(signed.value.clone().map(|value| ("signed", value)));
     let started = call.api.post(&format!("{path}?wait=0"), &body).await;
-    let started = started.map_err(|failure| explain(refused(failure)))?;
+    let started = started.map_err(|failure| explain(command_not_started(failure)))?;
     let id = parsed::<Command>(started)?.command_id;
     let may_run = |failure: Failure| failure.and(&format!("the command {id} may still run"));
     // Once for the whole run: between two waits a signal must not be lost.
@@ -67,11 +67,6 @@ pub async fn run(call: &Call, wanted: &str, order: &Order) -> Result<(), Failure
         Some(ending) if outcome.status != "succeeded" => Err(has_ended(ending)),
         _ => verdict(outcome, order).map_err(explain),
     }
-}
-
-/// A command that the service stored and could not send at once is never sent, unlike a batch: `busy` says that it does not run.
-fn refused(failure: Failure) -> Failure {
-    if failure.code() == "busy" { failure.and("the command was not started") } else { not_started(failure, "command") }
 }
 
 /// A command that runs.
@@ -272,15 +267,6 @@ pub fn exit_code(status: &str, code: Option<i32>) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Refusal;
-
-    #[test]
-    fn a_busy_service_has_not_started_a_command_and_a_proxy_does_not_know() {
-        let of = |body: &[u8]| refused(Failure::Refused(Refusal::of(503, body))).to_string();
-
-        assert_eq!(of(br#"{"detail": "no", "code": "busy"}"#), "no; the command was not started");
-        assert!(of(b"").ends_with("; it is not known whether the command was started"));
-    }
 
     #[test]
     fn a_connection_that_lasted_is_no_failed_attempt() {

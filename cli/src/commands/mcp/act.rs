@@ -8,7 +8,7 @@ use super::arguments::{AcknowledgeAlert, RestartContainer, RunCommand};
 use super::read::Found;
 use crate::api::types::Command;
 use crate::api::{Api, parsed, segment};
-use crate::commands::exec::not_started;
+use crate::commands::exec::{command_not_started, not_started};
 use crate::commands::refused::{Action, explained, is_unknown};
 use crate::error::Failure;
 
@@ -42,7 +42,7 @@ pub async fn run(api: &Api, wanted: RunCommand) -> Result<Found, Failure> {
     }
     let server = api.server(&wanted.server).await?;
     let body = json!({"command": wanted.command, "stdin": wanted.stdin, "timeout_seconds": timeout});
-    let explain = |failure| not_twice(explained(failure, &server, Action::Commands, &api.service(), &[]), "command");
+    let explain = |failure| not_run(explained(failure, &server, Action::Commands, &api.service(), &[]));
     let value = api.post(&format!("/commands/{}", server.id), &body).await.map_err(explain)?;
     let command: Command = parsed(value.clone())?;
     if let Some(reason) = command.error {
@@ -59,6 +59,15 @@ pub async fn run(api: &Api, wanted: RunCommand) -> Result<Found, Failure> {
         .about("exit_code", command.exit_code)
         .cut(is_cut);
     Ok((answer, "Run a command that prints less, for instance with tail or grep.".to_owned()))
+}
+
+/// Why a command has no result. A busy service has not started it, unlike a restart: there `busy` may also say that the
+/// answer of another instance could not be read.
+fn not_run(failure: Failure) -> Failure {
+    if failure.code() == "busy" {
+        return command_not_started(failure).and("you may call this again in a moment");
+    }
+    not_twice(failure, "command")
 }
 
 /// A failure that does not invite to a second call where the first one may have worked, or may still.
@@ -95,5 +104,20 @@ mod tests {
         }
         assert_eq!(words(Failure::NotSent("no".to_owned()), "command"), "no; the command was not started");
         assert_eq!(words(refused(400, "agent_offline"), "command"), "no");
+    }
+
+    #[test]
+    fn a_command_may_be_called_again_where_the_service_was_busy() {
+        let refusal =
+            |code: &str| Refusal { status: 503, code: code.to_owned(), detail: "no".to_owned(), reason: None };
+        let again = "no; the command was not started; you may call this again in a moment";
+
+        let deferred = Failure::Deferred { refusal: refusal("busy"), retry_after: std::time::Duration::from_secs(2) };
+        assert_eq!(not_run(deferred).to_string(), again);
+        assert_eq!(not_run(Failure::Refused(refusal("busy"))).to_string(), again);
+        let of_proxy = not_run(Failure::Refused(refusal(""))).to_string();
+        assert!(of_proxy.contains("whether the command was started; do not call this again"), "{of_proxy}");
+        let restart = not_twice(Failure::Refused(refusal("busy")), "restart").to_string();
+        assert!(restart.contains("it is not known whether the restart was started"), "{restart}");
     }
 }
