@@ -35,5 +35,8 @@ it('a note is put away when it is saved, and what was written by then is not', a
 
   await save();
   expect(field?.value).toBe('');
+  // The button keeps the focus, and adds nothing.
+  const add = document.querySelector<HTMLButtonElement>('button[type="submit"]');
+  expect([add?.disabled, add?.getAttribute('aria-disabled')]).toEqual([false, 'true']);
   await unmount(shown);
 });

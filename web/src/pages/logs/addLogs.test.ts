@@ -5,6 +5,7 @@ import { api } from '../../api/client';
 import { fleet } from '../../live/fleet.svelte';
 import { answered, waiting, withDialogs } from '../testing';
 import AddLogs from './AddLogs.svelte';
+import { MOST_LOGS } from './sources';
 
 withDialogs();
 afterEach(() => {
@@ -48,5 +49,23 @@ it('the containers of a server stand under no other one, however late their answ
   press(document.querySelector<HTMLElement>('footer button') ?? undefined);
   choose('apple');
   await vi.waitFor(() => expect(options().map((one) => one.textContent)).toEqual([expect.stringContaining('web')]));
+  await unmount(shown);
+});
+
+it('the button that added the last log keeps the focus, and adds no other', async () => {
+  vi.spyOn(api, 'GET').mockResolvedValue(answered([server('pear', ['logs'])]));
+  await fleet.load();
+  const choose = vi.fn();
+  const keys = Array.from({ length: MOST_LOGS }, (_, index) => `pear:/var/log/${index}`);
+  const shown = mount(AddLogs, { target: document.body, props: { open: true, keys, choose, close: () => undefined } });
+  flushSync();
+  document.querySelector<HTMLElement>('[role="option"]')?.click();
+  flushSync();
+  const add = document.querySelector<HTMLButtonElement>('form button');
+
+  expect([add?.disabled, add?.getAttribute('aria-disabled')]).toEqual([false, 'true']);
+  add?.click();
+  expect(choose).not.toHaveBeenCalled();
+  expect(document.querySelector('[aria-invalid="true"]')).toBeNull();
   await unmount(shown);
 });

@@ -1,10 +1,10 @@
 // @vitest-environment jsdom
 import { mount, unmount } from 'svelte';
-import { afterEach, it, vi } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { api } from '../../../api/client';
 import { fleet } from '../../../live/fleet.svelte';
 import { confirm } from '../../../ui/confirm.svelte';
-import { answered, expectOneBusy, waiting } from '../../testing';
+import { answered, expectOneBusy, press, waiting } from '../../testing';
 import Tokens from './Tokens.svelte';
 
 afterEach(() => void vi.restoreAllMocks());
@@ -35,5 +35,29 @@ it('the token that is being revoked is busy, and the others wait', async () => {
     asked,
     () => end({}),
   );
+  await unmount(shown);
+});
+
+it('the focus is on the next token once one is revoked, and on the heading after the last one', async () => {
+  let tokens = [token('grafana'), token('prometheus')];
+  vi.spyOn(confirm, 'ask').mockResolvedValue(true);
+  vi.spyOn(fleet, 'watch').mockReturnValue(() => undefined);
+  vi.spyOn(api, 'GET').mockImplementation((() => Promise.resolve(answered(tokens))) as never);
+  vi.spyOn(api, 'DELETE').mockImplementation((() => {
+    tokens = tokens.slice(1);
+    return Promise.resolve(answered({}));
+  }) as never);
+  const shown = mount(Tokens, { target: document.body });
+  const buttons = () => [...document.querySelectorAll<HTMLButtonElement>('td button')];
+  await vi.waitFor(() => expect(buttons()).toHaveLength(2));
+  const [first, second] = buttons();
+
+  press(first);
+  await vi.waitFor(() => expect(first?.isConnected).toBe(false));
+  await vi.waitFor(() => expect(document.activeElement).toBe(second));
+
+  press(second);
+  await vi.waitFor(() => expect(second?.isConnected).toBe(false));
+  await vi.waitFor(() => expect(document.activeElement).toBe(document.querySelector('h2')));
   await unmount(shown);
 });

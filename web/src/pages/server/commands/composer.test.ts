@@ -4,7 +4,7 @@ import { afterEach, expect, it, vi } from 'vitest';
 import * as m from '#messages/commands';
 import { api } from '../../../api/client';
 import { Failure } from '../../../api/failure';
-import { waiting, withDialogs } from '../../testing';
+import { press, waiting, withDialogs } from '../../testing';
 import type { ServerView } from '../view.svelte';
 import Composer from './Composer.svelte';
 
@@ -68,5 +68,20 @@ it('what is written while a command is sent is the next one', async () => {
 
   await run()({ command_id: 'two' });
   expect(field?.value).toBe('');
+  await leave();
+});
+
+it('the button that ran a command keeps the focus, and runs nothing without one', async () => {
+  const { field, write, run, leave } = composer();
+  write('uptime');
+
+  await run()({ id: 'c' });
+
+  expect(field?.value).toBe('');
+  const button = document.querySelector<HTMLButtonElement>('button[type="submit"]');
+  expect([button?.disabled, button?.getAttribute('aria-disabled')]).toEqual([false, 'true']);
+  const sent = vi.spyOn(api, 'POST').mockClear();
+  press(button);
+  expect(sent).not.toHaveBeenCalled();
   await leave();
 });

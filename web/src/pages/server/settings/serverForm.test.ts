@@ -3,7 +3,7 @@ import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, expect, it, vi } from 'vitest';
 import { api } from '../../../api/client';
 import type { Server } from '../../../api/types';
-import { waiting } from '../../testing';
+import { press, waiting } from '../../testing';
 import { ServerView } from '../view.svelte';
 import ServerForm from './ServerForm.svelte';
 
@@ -37,6 +37,9 @@ function type(field: HTMLInputElement | undefined, text: string) {
   flushSync();
 }
 
+/** A button that has nothing to save keeps the focus: it is not `disabled`. */
+const isOff = (button: HTMLElement | null) => button?.getAttribute('aria-disabled') === 'true';
+
 it('what another one has changed is shown and kept, and so is what is typed', async () => {
   const { answer, end } = waiting();
   const put = vi.spyOn(api, 'PUT').mockReturnValue(answer);
@@ -45,7 +48,7 @@ it('what another one has changed is shown and kept, and so is what is typed', as
   view.server = { ...server, tags: ['new'] };
   flushSync();
   expect(document.querySelector('.chip')?.textContent).toContain('new');
-  expect(save?.disabled).toBe(true);
+  expect(isOff(save)).toBe(true);
 
   type(host, 'other.example.com');
   view.server = { ...server, name: 'db-2', tags: ['new'] };
@@ -69,9 +72,9 @@ it('what is typed and taken back follows the server again', async () => {
   const { view, form, name, save } = shown();
 
   type(name, 'db-2');
-  expect(save?.disabled).toBe(false);
+  expect(isOff(save)).toBe(false);
   type(name, 'db-1');
-  expect(save?.disabled).toBe(true);
+  expect(isOff(save)).toBe(true);
   view.server = { ...server, name: 'db-3' };
   flushSync();
   expect(name?.value).toBe('db-3');
@@ -99,7 +102,7 @@ it('what is taken back while it is saved stays, and is a change', async () => {
   flushSync();
 
   expect(name?.value).toBe('db-1');
-  expect(save?.disabled).toBe(false);
+  expect(isOff(save)).toBe(false);
   await unmount(form);
 });
 
@@ -112,6 +115,24 @@ it('what is taken back while it is saved without success follows the server agai
   flushSync();
 
   expect(name?.value).toBe('db-3');
-  expect(save?.disabled).toBe(true);
+  expect(isOff(save)).toBe(true);
+  await unmount(form);
+});
+
+it('the button that saved keeps the focus, and saves nothing more', async () => {
+  const { answer, end } = waiting();
+  const put = vi.spyOn(api, 'PUT').mockReturnValue(answer);
+  const { view, form, name, save } = shown();
+  type(name, 'db-2');
+
+  press(save);
+  end({ ...server, name: 'db-2' });
+  await vi.waitFor(() => expect(view.server.name).toBe('db-2'));
+  flushSync();
+
+  expect([save?.disabled, isOff(save)]).toEqual([false, true]);
+  expect(document.activeElement).toBe(save);
+  press(save);
+  expect(put).toHaveBeenCalledTimes(1);
   await unmount(form);
 });

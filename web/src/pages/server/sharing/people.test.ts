@@ -1,9 +1,9 @@
 // @vitest-environment jsdom
-import { mount, unmount } from 'svelte';
-import { it, vi } from 'vitest';
+import { flushSync, mount, unmount } from 'svelte';
+import { expect, it, vi } from 'vitest';
 import type { Access, Server } from '../../../api/types';
 import { Submission } from '../../../ui/form.svelte';
-import { expectOneBusy, waiting } from '../../testing';
+import { expectOneBusy, press, statesOf, waiting } from '../../testing';
 import People from './People.svelte';
 import type { Means } from './words';
 
@@ -37,4 +37,28 @@ it('the access that is being ended is busy, and the others wait', async () => {
     () => end({}),
   );
   await unmount(shown);
+});
+
+it("of a team's grant, the button of the member that was pressed is busy alone", () => {
+  const ending = new Submission();
+  const ofTeam = (name: string) => {
+    const [means] = person(name).grants;
+    return { ...person(name), grants: [{ ...means, id: 'g', team: { id: 't', name: 'ops' } }] };
+  };
+  const props = {
+    server: server as unknown as Server,
+    people: [ofTeam('bob'), ofTeam('eve')] as unknown as Access[],
+    others: [],
+    ending,
+    end: (_: Access, means: Means) => void ending.run(() => waiting().answer, means.id),
+    endGrant: () => undefined,
+  };
+  const shown = mount(People, { target: document.body, props });
+  flushSync();
+  const buttons = [...document.querySelectorAll<HTMLButtonElement>('li button')];
+
+  press(buttons[1]);
+
+  expect(statesOf(buttons)).toEqual(['disabled', 'busy']);
+  return unmount(shown);
 });
