@@ -644,12 +644,15 @@ find_platform() {
     *) arch=$machine ;;
   esac
   # A 64-bit kernel may run a 32-bit system, as on a Raspberry Pi, and that has no C library for a 64-bit agent.
+  kernel=$arch
   if [ "$(getconf LONG_BIT 2>/dev/null)" = 32 ]; then
     case $arch in
       aarch64) arch=armv7 ;;
       x86_64) arch=i686 ;;
     esac
   fi
+  why=''
+  if [ "$arch" != "$kernel" ]; then why=", which this 32-bit system on a kernel for $kernel needs"; fi
   program=signalbox-agent-linux-$arch
 }
 
@@ -713,6 +716,12 @@ fetch_agent() {
   actual=$(sha256sum <"$stage/agent" | cut -c 1-64)
 }
 
+# no_agent: ends where the service has no program for this machine. Releases contain what scripts/dist builds.
+no_agent() {
+  built='releases have agents for x86_64, aarch64, armv7 and riscv64'
+  die "the service has no agent for linux-$arch$why; $source_url/install lists those that it has ($built)"
+}
+
 # fetch URL FILE
 fetch() {
   # Not every curl makes a file of an empty answer.
@@ -727,7 +736,7 @@ fetch() {
   fi
   # In the words of curl, of wget, and of the wget of busybox.
   case $said in
-    *'error: 404'* | *'ERROR 404'* | *'error: HTTP/1.'[01]' 404'*) die "the service has no agent for linux-$arch; $source_url/install lists those that it has" ;;
+    *'error: 404'* | *'ERROR 404'* | *'error: HTTP/1.'[01]' 404'*) no_agent ;;
   esac
   said=$(printf '%s\n' "$said" | plain)
   die "cannot download $1${said:+: $said}; nothing was changed"

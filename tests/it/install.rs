@@ -2,6 +2,7 @@
 
 mod enrol;
 mod line;
+mod packaged;
 mod platform;
 mod programs;
 mod refusals;

@@ -55,6 +55,8 @@ async fn a_32_bit_system_without_an_agent_of_its_own_is_refused() {
 
     let outcome = install_on(&shop, &machine, "x86_64", "32").await;
 
-    assert_refused(&outcome, "the service has no agent for linux-i686");
+    let named = "no agent for linux-i686, which this 32-bit system on a kernel for x86_64 needs";
+    assert_refused(&outcome, named);
+    assert_refused(&outcome, "(releases have agents for x86_64, aarch64, armv7 and riscv64)");
     assert_eq!(machine.files(), []);
 }
