@@ -55,9 +55,10 @@ impl CrossCheck for RegisterIn {
     }
 }
 
+/// Two texts that differ are a fault also where the password has one of its own.
 fn check_same(fields: &Fields<'_>, password: &str, confirm: &str) -> Result<(), Faults> {
     let both = fields.sound(password).zip(fields.sound(confirm));
-    let is_same = both.is_none_or(|(NewPassword(new), Shown(again))| new.expose_secret() == again.expose_secret());
+    let is_same = both.is_none_or(|(Shown(new), Shown(again))| new.expose_secret() == again.expose_secret());
     is_same.then_some(()).ok_or_else(|| fault_of(confirm, "value_error.password_mismatch", "passwords do not match"))
 }
 

@@ -97,8 +97,12 @@ pub fn add_header(op: &mut DefaultOperationRaw, name: &str, description: &str) {
     }
 }
 
-/// A fault that only shows when two fields are compared.
+/// A fault that only shows when two fields are compared, or that only the database knows. `object.field` is a field of an object.
 pub fn fault_of(field: &str, kind: &str, msg: &str) -> Faults {
     use deserr::ValuePointerRef;
-    Faults::at(ValuePointerRef::Origin.push_key(field), kind, msg)
+    let at = |place: ValuePointerRef<'_>| Faults::at(place, kind, msg);
+    match field.split_once('.') {
+        None => at(ValuePointerRef::Origin.push_key(field)),
+        Some((object, within)) => at(ValuePointerRef::Origin.push_key(object).push_key(within)),
+    }
 }

@@ -183,6 +183,18 @@ async fn all_faults_come_in_one_answer() {
     let faults =
         [("body", "email", "value_error.email"), ("body", "password_confirm", "value_error.password_mismatch")];
     service.client.post("/auth/register").json(unequal).expect_faults(422, &faults).await;
+    let short_and_unequal = json!({
+        "email": "a@example.com",
+        "username": "alice",
+        "password": "short",
+        "password_confirm": "other",
+        "full_name": "",
+    });
+    let faults = [
+        ("body", "password", "value_error.any_str.min_length"),
+        ("body", "password_confirm", "value_error.password_mismatch"),
+    ];
+    service.client.post("/auth/register").json(short_and_unequal).expect_faults(422, &faults).await;
 }
 
 #[actix_web::test]

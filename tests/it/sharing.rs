@@ -265,6 +265,9 @@ async fn a_grant_names_one_subject_one_scope_and_the_rights_of_an_operator() {
     for (body, fault) in bodies {
         shared.by_owner("POST", "/grants").json(body).expect_faults(422, &[fault]).await;
     }
+    let unknown = json!({"subject": {"username": "nobody"}, "scope": scope, "role": "viewer"});
+    let refusal = shared.by_owner("POST", "/grants").json(unknown).expect(422).await;
+    assert_eq!(refusal["detail"][0]["loc"], json!(["body", "subject", "username"]));
     let foreign = json!({"subject": subject, "scope": {"server_id": Uuid::now_v7()}, "role": "viewer"});
     shared.by_owner("POST", "/grants").json(foreign).expect_error(404, "not_found").await;
     shared.site.service.client.get("/grants").expect_error(401, "not_authenticated").await;
