@@ -84,6 +84,26 @@ it('a row in a row passes it on to the rows around', async () => {
   expect(focused()).toBe('H3');
 });
 
+it('a row that stays without its button has the focus on its first one', async () => {
+  listOf('a', 'b');
+  find('#delete-a')?.insertAdjacentHTML('beforebegin', '<button id="pause-a"></button>');
+  find('#pause-a')?.focus();
+
+  await remove('#pause-a');
+
+  expect(focused()).toBe('edit-a');
+});
+
+it('a key that is held down presses a button once', () => {
+  listOf('a');
+  const isPressed = (repeat: boolean) =>
+    find('#delete-a')?.dispatchEvent(
+      new KeyboardEvent('keydown', { key: 'Enter', repeat, bubbles: true, cancelable: true }),
+    );
+
+  expect([isPressed(false), isPressed(true)]).toEqual([true, false]);
+});
+
 it('a focus that is elsewhere stays there, and one that was given up does not come back', async () => {
   listOf('a', 'b', 'c');
   find('#delete-a')?.focus();

@@ -19,7 +19,7 @@ interface Level {
  * Moves the focus on when its row is deleted. Use it as an attachment, on an element that stays when the last row is
  * deleted.
  */
-export function keepRowFocus(root: Element): () => void {
+export function keepRowFocus(root: HTMLElement): () => void {
   let focused: Element | null = null;
   let levels: Level[] = [];
   const note = (element: Element | null) => {
@@ -32,18 +32,25 @@ export function keepRowFocus(root: Element): () => void {
     setTimeout(() => {
       if (focused?.isConnected && focused !== document.activeElement) note(null);
     });
+  // A key that is held down must not delete one row after the other.
+  const pressed = (event: KeyboardEvent) => {
+    if (event.repeat && event.key === 'Enter' && event.target instanceof HTMLButtonElement) event.preventDefault();
+  };
   const observer = new MutationObserver(() => {
     if (!focused || focused.isConnected) return note(focused);
     const next = document.activeElement === document.body ? successor(levels) : null;
     note(null);
-    next?.focus();
+    // Live data may delete a row that was scrolled away.
+    next?.focus({ preventScroll: true });
   });
   root.addEventListener('focusin', entered);
+  root.addEventListener('keydown', pressed);
   root.addEventListener('focusout', left);
   observer.observe(root, { childList: true, subtree: true });
   return () => {
     observer.disconnect();
     root.removeEventListener('focusin', entered);
+    root.removeEventListener('keydown', pressed);
     root.removeEventListener('focusout', left);
   };
 }
@@ -66,7 +73,9 @@ function successor(levels: readonly Level[]): HTMLElement | null {
   for (const { row, rows, path, heading } of levels) {
     const place = rows.indexOf(row);
     for (const other of [...rows.slice(place), ...rows.slice(0, place).reverse()]) {
-      const found = other.isConnected ? counterpart(other, path) : null;
+      if (!other.isConnected) continue;
+      // A row that has only lost the button may have another one in its place.
+      const found = other === row ? row.querySelector<HTMLElement>(FOCUSABLE) : counterpart(other, path);
       if (found) return found;
     }
     if (!heading?.isConnected) continue;

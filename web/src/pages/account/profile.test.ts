@@ -51,12 +51,14 @@ it('the button that saved keeps the focus, and saves nothing more', async () => 
   fullName.dispatchEvent(new Event('input', { bubbles: true }));
   flushSync();
 
+  save?.focus();
   press(save);
   end({ ...ada, full_name: 'Ada Lovelace' });
   await vi.waitFor(() => expect(session.user?.full_name).toBe('Ada Lovelace'));
   flushSync();
 
   expect([save?.disabled, save?.getAttribute('aria-disabled')]).toEqual([false, 'true']);
+  expect(document.activeElement).toBe(save);
   press(save);
   expect(put).toHaveBeenCalledTimes(1);
   await unmount(page);

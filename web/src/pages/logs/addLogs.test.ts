@@ -65,6 +65,7 @@ it('the button that added the last log keeps the focus, and adds no other', asyn
 
   expect([add?.disabled, add?.getAttribute('aria-disabled')]).toEqual([false, 'true']);
   add?.click();
+  flushSync();
   expect(choose).not.toHaveBeenCalled();
   expect(document.querySelector('[aria-invalid="true"]')).toBeNull();
   await unmount(shown);
