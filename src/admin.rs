@@ -64,8 +64,8 @@ pub enum AdminError {
     Enter(#[from] EnterError),
 }
 
-/// Writes a consistent copy of the database to `file`.
-pub async fn backup(config: &Config, file: &Path) -> Result<(), AdminError> {
+/// Writes a consistent copy of the database to `file`, unless `stop` resolves before it is there.
+pub async fn backup(config: &Config, file: &Path, stop: impl Future<Output = ()>) -> Result<(), AdminError> {
     if file.exists() {
         return Err(AdminError::Exists(file.display().to_string()));
     }
@@ -74,7 +74,13 @@ pub async fn backup(config: &Config, file: &Path) -> Result<(), AdminError> {
         return Err(StoreError::NotSqlite.into());
     }
     let store = open_filled(config).await?;
-    let copied = store.backup(file).await;
+    let copied = tokio::select! {
+        // Polled first: a copy that is complete is no failure.
+        biased;
+        copied = store.backup(file) => copied,
+        // What was written is removed with the copy that is dropped. SQLite still writes, so closing would wait for that.
+        () = stop => return Err(AdminError::Interrupted(file.display().to_string())),
+    };
     store.close().await;
     match copied {
         Err(StoreError::Copy { path, source }) if source.kind() == ErrorKind::AlreadyExists => {

@@ -133,15 +133,7 @@ async fn ask(args: HealthArgs) -> anyhow::Result<()> {
 async fn backup(args: BackupArgs) -> anyhow::Result<()> {
     observe::init_logs(&args.data.log, args.data.log_format)?;
     // The first process of a container does not end by a signal that it does not handle.
-    let stop = asked_to_stop_or_hung_up()?;
-    let config = args.data.config();
-    tokio::select! {
-        // Polled first: a copy that is complete is no failure.
-        biased;
-        copied = admin::backup(&config, &args.file) => copied?,
-        // What was written is removed with the copy that is dropped.
-        () = stop => return Err(AdminError::Interrupted(args.file.display().to_string()).into()),
-    }
+    admin::backup(&args.data.config(), &args.file, asked_to_stop_or_hung_up()?).await?;
     say(&format!("wrote {}", args.file.display()))
 }
 

@@ -51,6 +51,17 @@ pub enum EnterError {
     Store(#[from] StoreError),
 }
 
+impl EnterError {
+    /// Fails unless the instance may start.
+    pub fn check(entered: Entered) -> Result<(), Self> {
+        match entered {
+            Entered::Yes => Ok(()),
+            Entered::OtherSecrets => Err(Self::OtherSecrets),
+            Entered::NotAlone => Err(Self::NotAlone),
+        }
+    }
+}
+
 /// The instances of the deployment. Clones are cheap.
 #[derive(Clone)]
 pub struct Members {
@@ -193,11 +204,7 @@ impl Members {
     }
 
     async fn enter_again(&self) -> Result<(), EnterError> {
-        match self.store.enter(&self.new).await? {
-            Entered::Yes => Ok(()),
-            Entered::OtherSecrets => Err(EnterError::OtherSecrets),
-            Entered::NotAlone => Err(EnterError::NotAlone),
-        }
+        EnterError::check(self.store.enter(&self.new).await?)
     }
 
     async fn sweep_dead(&self, swept: &impl Fn(Vec<Swept>)) -> Result<(), EnterError> {

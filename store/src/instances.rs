@@ -70,6 +70,11 @@ pub struct Swept {
 }
 
 impl Store {
+    /// Whether an instance could register now. Changes nothing.
+    pub async fn may_enter(&self, mark: &str) -> Result<Entered, StoreError> {
+        self.retried(|| async { Ok(refusal(&self.read, mark).await?.unwrap_or(Entered::Yes)) }).await
+    }
+
     /// Registers an instance that starts.
     pub async fn enter(&self, new: &NewInstance) -> Result<Entered, StoreError> {
         self.retried(|| self.try_enter(new)).await
@@ -78,17 +83,11 @@ impl Store {
     async fn try_enter(&self, new: &NewInstance) -> Result<Entered, StoreError> {
         let transaction = self.write.begin().await?;
         run(&transaction, "SELECT pg_advisory_xact_lock($1)", [ENTER_LOCK.into()]).await?;
-        let alone =
-            format!("SELECT 1 FROM instances WHERE mark = $1 AND seen_at > {NOW} - {SOLE_DEAD_AFTER_MS} LIMIT 1");
-        if !rows(&transaction, &alone, [ALONE.into()]).await?.is_empty() {
-            return Ok(Entered::NotAlone);
+        if let Some(refused) = refusal(&transaction, &new.mark).await? {
+            return Ok(refused);
         }
         // A dead sole instance must not return while this one runs.
         run(&transaction, "DELETE FROM instances WHERE mark = $1", [ALONE.into()]).await?;
-        let others = format!("SELECT 1 FROM instances WHERE mark <> $1 AND seen_at > {NOW} - {DEAD_AFTER_MS} LIMIT 1");
-        if !rows(&transaction, &others, [new.mark.clone().into()]).await?.is_empty() {
-            return Ok(Entered::OtherSecrets);
-        }
         let insert = format!(
             "INSERT INTO instances (id, version, mark, is_draining, started_at, seen_at) \
              VALUES ($1, $2, $3, false, {NOW}, {NOW}) ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at"
@@ -257,6 +256,18 @@ async fn forget(transaction: &impl ConnectionTrait, id: Uuid) -> Result<(), Stor
 fn abandoned_by(row: &sea_orm::QueryResult, seen_at: usize) -> Result<NewServerEvent, DbErr> {
     let seen: Option<i64> = row.try_get_by_index(seen_at)?;
     Ok(status_changes::abandoned(row.try_get_by_index(0)?, seen.map(Timestamp::from_millis)))
+}
+
+/// Why an instance with this mark may not start, if so.
+async fn refusal(connection: &impl ConnectionTrait, mark: &str) -> Result<Option<Entered>, StoreError> {
+    let alone = format!("SELECT 1 FROM instances WHERE mark = $1 AND seen_at > {NOW} - {SOLE_DEAD_AFTER_MS} LIMIT 1");
+    if !rows(connection, &alone, [ALONE.into()]).await?.is_empty() {
+        return Ok(Some(Entered::NotAlone));
+    }
+    let others =
+        format!("SELECT 1 FROM instances WHERE mark NOT IN ($1, $2) AND seen_at > {NOW} - {DEAD_AFTER_MS} LIMIT 1");
+    let others = rows(connection, &others, [mark.into(), ALONE.into()]).await?;
+    Ok((!others.is_empty()).then_some(Entered::OtherSecrets))
 }
 
 /// Returns how many rows were changed.

@@ -276,8 +276,9 @@ async fn a_backup_that_is_interrupted_ends_and_leaves_nothing() {
     serving(data.path()).address().await;
     let file = data.path().join(database_name_in(data.path()));
     let database = Database::connect(format!("sqlite://{}", file.display())).await.unwrap();
-    let fill = "CREATE TABLE filler AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 128) \
-                SELECT zeroblob(1000000) AS bytes FROM n";
+    // Many small rows take a copy longer than their bytes.
+    let fill = "CREATE TABLE filler AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) \
+                SELECT i, zeroblob(50) AS bytes FROM n";
     database.execute_unprepared(fill).await.unwrap();
     database.close().await.unwrap();
     let copy = target.path().join("copy.db");

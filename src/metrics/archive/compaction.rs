@@ -204,10 +204,11 @@ fn coarser_rows(mut known: Vec<Row>, before: &[Row], minutes: &[Row], width_ms: 
         return roll(minutes);
     }
     let partial: HashSet<i64> = known.iter().map(|row| row.at).collect();
-    let counted: HashMap<i64, &Row> = before.iter().map(|row| (row.at, row)).collect();
+    let counted: HashMap<i64, i64> = before.iter().map(|row| (row.at, row.count)).collect();
     let is_new = |row: &&Row| {
-        let is_known = partial.contains(&rollup::bucket_start(row.at, width_ms)) && counted.get(&row.at) == Some(row);
-        !is_known
+        // A minute with more samples than before counts as a whole: its extremes matter more than its weight.
+        let is_known = counted.get(&row.at).is_some_and(|count| *count >= row.count);
+        !(is_known && partial.contains(&rollup::bucket_start(row.at, width_ms)))
     };
     let new: Vec<Row> = minutes.iter().filter(is_new).cloned().collect();
     rollup::combined_once(known, roll(&new), width_ms)

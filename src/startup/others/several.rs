@@ -31,7 +31,7 @@ use crate::peer_server::{self, PeerServer};
 use crate::reconciler::Reconciler;
 use crate::registry::RemoteRouter;
 use crate::state::State;
-use crate::store::{Entered, NewInstance, Store};
+use crate::store::{NewInstance, Store};
 
 /// How long a load balancer may take to notice that an instance ends.
 const DRAIN: Duration = Duration::from_secs(3);
@@ -56,7 +56,7 @@ impl Several {
         let bus_client = BusClient::open(Arc::new(bus), Subjects::new(prefix), instance_id).await?;
         let new = NewInstance { id: instance_id, version: env!("CARGO_PKG_VERSION"), mark };
         if store.is_outdated().await? {
-            check_in(store, &new).await?;
+            EnterError::check(store.may_enter(&new.mark).await?)?;
         }
         super::migrate(store).await?;
         let members = Members::enter(store.clone(), new).await?;
@@ -64,15 +64,6 @@ impl Several {
         let head_at_start = store.audit_head().await?;
         let others = Others { store: store.clone(), remote: Remote::new(bus_client.clone()), bus_client, members };
         Ok(Self { cluster: Cluster::among(others.clone()), others, head_at_start })
-    }
-}
-
-/// Checks whether the other instances let this one in. It does not stay: migrations take a while, and its shards would wait.
-async fn check_in(store: &Store, new: &NewInstance) -> Result<(), EnterError> {
-    match store.enter(new).await? {
-        Entered::Yes => Ok(store.leave(new.id).await?),
-        Entered::OtherSecrets => Err(EnterError::OtherSecrets),
-        Entered::NotAlone => Err(EnterError::NotAlone),
     }
 }
 
