@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { clock } from '../live/clock.svelte';
-import { api, take, takeAll, takePage, type Page } from './client';
+import { api, take, takeAll, type Page } from './client';
 import { Failure } from './failure';
 
 afterEach(() => {
@@ -91,49 +91,6 @@ describe('an answer that does not come', () => {
     await vi.advanceTimersByTimeAsync(400_000);
 
     expect(signals.map((signal) => signal?.aborted)).toEqual([false]);
-  });
-});
-
-/** An answer whose body comes in chunks, as `send` gives them, and how it was given up. */
-function inChunks() {
-  let body: ReadableStreamDefaultController<Uint8Array> | undefined;
-  const cancelled = vi.fn();
-  const stream = new ReadableStream<Uint8Array>({ start: (begun) => void (body = begun), cancel: cancelled });
-  const response = new Response(stream, { headers: { 'x-total-count': '2' } });
-  vi.stubGlobal('fetch', async () => response);
-  return { cancelled, send: (text: string) => body?.enqueue(new TextEncoder().encode(text)), end: () => body?.close() };
-}
-
-describe('a body that stalls after its head', () => {
-  const read = () => takePage(api.GET('/api/v1/teams', { params: { query: { offset: 0, limit: 2 } } }));
-
-  it('is given up a minute after its last chunk', async () => {
-    vi.useFakeTimers();
-    const { send, cancelled } = inChunks();
-    const page = fate(read());
-
-    send('["a"');
-    await vi.advanceTimersByTimeAsync(50_000);
-    send(',');
-    await vi.advanceTimersByTimeAsync(59_000);
-    expect([page.code, cancelled.mock.calls.length]).toEqual(['waiting', 0]);
-    await vi.advanceTimersByTimeAsync(2_000);
-
-    expect([page.code, cancelled.mock.calls.length]).toEqual(['unreachable', 1]);
-  });
-
-  it('is whole where it is slow all the time', async () => {
-    vi.useFakeTimers();
-    const { send, end } = inChunks();
-    const page = read();
-
-    for (const chunk of ['["a"', ',', '"b"', ']']) {
-      send(chunk);
-      await vi.advanceTimersByTimeAsync(50_000);
-    }
-    end();
-
-    expect(await page).toEqual({ items: ['a', 'b'], total: 2 });
   });
 });
 

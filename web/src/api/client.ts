@@ -29,8 +29,11 @@ export function useProofs(source: typeof prove): void {
   prove = source;
 }
 
-/** A connection that is gone without a word lets a request wait for minutes: so long may an answer take to begin, and
- * so long may its body pause. */
+/**
+ * A connection that is gone without a word lets a request wait for minutes: so long may an answer take to begin. Its body has no
+ * limit: in a stream of the page's own, which would need one, Firefox reports errors when the page is left, and Chromium's tools
+ * lose what was answered.
+ */
 const READ_MS = 60_000;
 /** What is done may take longer: a command is answered within 90 seconds, and a container has up to five minutes to stop. */
 const ACT_MS = 120_000;
@@ -87,45 +90,20 @@ async function sendOnce(request: Request): Promise<Response> {
 
 async function reach(request: Request): Promise<Response> {
   const limit = new AbortController();
-  const actMs = request.url.includes('/api/v1/docker/') ? STOP_MS : ACT_MS;
-  const limitMs = request.method === 'GET' ? READ_MS : actMs;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const giveUp = () => {
+      reject(Failure.unreachable());
+      limit.abort();
+    };
+    const actMs = request.url.includes('/api/v1/docker/') ? STOP_MS : ACT_MS;
+    timer = setTimeout(giveUp, request.method === 'GET' ? READ_MS : actMs);
+  });
   try {
-    return withLimit(await within(limitMs, ask(request, limit.signal), () => limit.abort()));
+    return await Promise.race([ask(request, limit.signal), late]);
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
     throw Failure.unreachable();
-  }
-}
-
-/** The same answer. Its body fails where nothing of it comes for a while; as a whole it may take longer. */
-function withLimit(response: Response): Response {
-  const { body, status, statusText, headers } = response;
-  if (!body) return response;
-  const reader = body.getReader();
-  const cancel = (reason?: unknown) => reader.cancel(reason);
-  const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
-    cancel,
-    async pull(chunks) {
-      const { done, value } = await within(READ_MS, reader.read(), () => void cancel().catch(() => undefined));
-      if (done) chunks.close();
-      else chunks.enqueue(value);
-    },
-  });
-  return new Response(stream, { status, statusText, headers });
-}
-
-/** What comes within the time. After it, `giveUp` is called: the service cannot be reached. */
-async function within<T>(limitMs: number, coming: Promise<T>, giveUp: () => void): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const end = () => {
-      reject(Failure.unreachable());
-      giveUp();
-    };
-    timer = setTimeout(end, limitMs);
-  });
-  try {
-    return await Promise.race([coming, late]);
   } finally {
     clearTimeout(timer);
   }

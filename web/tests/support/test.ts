@@ -67,8 +67,6 @@ const HARMLESS = [
   /^Firefox can.t establish a connection to the server at ws/,
   /^The connection to ws.* was interrupted while the page was loading/,
   /^Loading module from .* because of a disallowed MIME type \(“”\)/,
-  // The same of an answer: "Failed to read data from the ReadableStream", which comes without these words.
-  /^“AbortError: The operation was aborted. ”\.$/,
 ];
 
 /**

@@ -63,8 +63,7 @@ export async function collected(
   for (let size = 0; reader;) {
     const { done, value } = await reader.read().catch((error: unknown) => {
       // The answer had begun: what did not arrive at all is a failure already.
-      const isStalled = error instanceof Failure && error.code === 'unreachable';
-      if (error instanceof TypeError || isStalled) throw new Failure(0, 'broke_off', m.brokeOff());
+      if (error instanceof TypeError) throw new Failure(0, 'broke_off', m.brokeOff());
       throw error;
     });
     if (done) break;
