@@ -174,11 +174,9 @@ impl Fleet {
     }
 
     async fn is_connected(&self, name: &str) {
-        let path = format!("/metrics/{}", self.id(name));
-        eventually("the server is measured", async || {
-            (self.client.get(&path).bearer(&self.token).send().await.status == 200).then_some(())
-        })
-        .await;
+        // Its past has samples before it connects.
+        let path = format!("/servers/{}", self.id(name));
+        eventually("the server is online", async || (self.read(&path).await["status"] == "online").then_some(())).await;
     }
 
     /// Waits until a server has history of every day.

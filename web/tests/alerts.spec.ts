@@ -91,6 +91,7 @@ test('a threshold is dragged in the chart, and kept where it lands', async ({ si
   await value.fill('80');
   const handle = editor.locator('.handle', { has: page.locator('span') }).last();
   await expect(handle).toBeVisible();
+  await expect(editor.getByRole('slider')).toHaveAttribute('aria-valuetext', /\d/);
   // It moves until the chart has its first samples and its place.
   let before = '';
   const isStill = async () => {
@@ -321,7 +322,7 @@ test('a rule that is saved says that nobody is notified, until there is a channe
   await page.goto('/alerts?view=thresholds');
   const asked = page.waitForResponse(/notifications\/channels/);
   await add();
-  await asked;
+  await (await asked).finished();
   await expect(page.getByRole('switch')).toHaveCount(2);
   await expect(page.getByText(t.thresholds.nobody())).toBeHidden();
 });

@@ -19,6 +19,12 @@ async function withGap(page: Page, site: Site, account: Account): Promise<Manage
   return server;
 }
 
+/** The navigation becomes narrow only when the page has noticed a new width. */
+async function widthNoticed(page: Page, width: number): Promise<void> {
+  await page.waitForFunction((wanted) => innerWidth === wanted, width);
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
 async function span(page: Page): Promise<number> {
   const [from, to] = await slider(page).evaluate((one) => [one.ariaValueMin, one.ariaValueMax]);
   return Number(to) - Number(from);
@@ -133,6 +139,7 @@ test('a drag zooms one view of a dashboard, and Back of the browser takes it bac
   const slider = (title: string) => page.getByRole('slider', { name: t.charts.timeIn({ title }) });
   const lengthOf = (title: string) =>
     slider(title).evaluate((one) => Number(one.ariaValueMax) - Number(one.ariaValueMin));
+  await expect(chart(page, 'CPU').locator('canvas')).toBeVisible();
   await expect.poll(() => lengthOf('Memory')).toBeGreaterThan(800);
   const before = page.url();
   const zoom = async () => {
@@ -378,6 +385,7 @@ test('a pinned time does not lie over the range', async ({ page, control }) => {
 
   for (const width of [1920, 1440, 1280, 1100, 900, 768, 390]) {
     await page.setViewportSize({ width, height: 900 });
+    await widthNoticed(page, width);
     const [one, other] = [await pin.boundingBox(), await text.boundingBox()];
     if (!one || !other) throw new Error('it has no place');
     const isApart =
@@ -396,9 +404,7 @@ test('charts stand still when somebody zooms', async ({ page, control }) => {
 
   for (const width of [1440, 1280, 1024, 768, 390]) {
     await page.setViewportSize({ width, height: 900 });
-    // The navigation becomes narrow only when the page has noticed the new width.
-    await page.waitForFunction((wanted) => innerWidth === wanted, width);
-    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    await widthNoticed(page, width);
     const before = await top();
     await page.getByRole('button', { name: t.overview.zoomIn() }).click();
     await expect(page.locator('p.told')).toContainText(t.like(t.overview.range({ from: '{}', to: '{}' })));

@@ -51,7 +51,8 @@ for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
     await alone.startService();
 
     await expect(lost(page)).toBeHidden(BACK);
-    await expect(card).not.toHaveClass(/stale/);
+    // It is stale until its agent is back.
+    await expect(card).not.toHaveClass(/stale/, BACK);
     await expect(card.getByText(t.server.online())).toBeVisible(BACK);
     await expect(lost(ofServer)).toBeHidden(BACK);
     await expect(ofServer.getByText(t.server.online(), { exact: true })).toBeVisible();

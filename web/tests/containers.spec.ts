@@ -33,8 +33,13 @@ test('a container is restarted after a question, and really is', async ({ page, 
   expect(await control.docker.startedAt(id)).toBe(startedAt);
 
   await restart.click();
+  const answered = page.waitForResponse(
+    (response) => response.request().method() === 'POST' && response.url().endsWith('/restart'),
+  );
   await asked.getByRole('button', { name: t.containers.restart(), exact: true }).click();
   await expect.poll(() => control.docker.startedAt(id)).not.toBe(startedAt);
+  // The outcome is recorded after the engine has acted, and before the answer.
+  expect((await answered).ok()).toBe(true);
   await expect(row).toContainText(t.containers.running());
   await expect(restart).toBeFocused();
 

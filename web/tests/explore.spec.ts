@@ -306,6 +306,7 @@ test('what is not there is said', async ({ signedIn: page, account, site }) => {
 
   for (const address of [`/explore?view=${theirs.id}`, '/explore?view=no-id']) {
     await page.goto(address);
+    await expect(page.getByText(t.explore.viewGone())).toBeVisible();
     await expect(page.getByRole('main')).not.toContainText('Theirs');
   }
   await page.goto(`/explore?view=${theirs.id}`);

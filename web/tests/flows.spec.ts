@@ -17,7 +17,9 @@ test('an account, a server and its first live chart take four clicks and a line'
   await page.getByRole('main').getByRole('link', { name: t.fleet.addServer() }).first().click();
   await page.getByLabel(t.addServer.name()).fill('first');
   await page.getByRole('button', { name: t.addServer.next() }).click();
+  const copied = page.getByRole('button', { name: t.ui.copied() }).waitFor();
   await page.getByRole('button', { name: t.ui.copy() }).first().click();
+  await copied;
   const line = await page.evaluate(() => navigator.clipboard.readText());
   clicks.noted('the line is copied');
 

@@ -92,14 +92,18 @@ test('the output of a command shows markup as text', async ({ page, control }) =
 
 test('an address cannot put anything into a page', async ({ signedIn: page, account, site }) => {
   await site.server(account, 'plain');
-  for (const path of [
-    `/?q=${encodeURIComponent(EVIL)}&tags=${encodeURIComponent(EVIL)}`,
-    `/run?command=${encodeURIComponent(EVIL)}`,
-    `/alerts?view=${encodeURIComponent(EVIL)}`,
-    `/sign-in?to=${encodeURIComponent('javascript:window.isRobbed=1')}`,
-  ]) {
+  // With what is there once the servers are known.
+  for (const [path, ready] of [
+    [
+      `/?q=${encodeURIComponent(EVIL)}&tags=${encodeURIComponent(EVIL)}`,
+      page.getByRole('heading', { name: t.fleet.noMatches() }),
+    ],
+    [`/run?command=${encodeURIComponent(EVIL)}`, page.getByText('plain', { exact: true })],
+    [`/alerts?view=${encodeURIComponent(EVIL)}`, page.getByRole('heading', { name: t.alerts.noRules() })],
+    [`/sign-in?to=${encodeURIComponent('javascript:window.isRobbed=1')}`, page.getByRole('link', { name: 'plain' })],
+  ] as const) {
     await page.goto(path);
-    await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+    await expect(ready).toBeVisible();
     await expectHarmless(page);
   }
 });

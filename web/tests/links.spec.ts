@@ -10,6 +10,8 @@ test('what is shown of the fleet stands in its address', async ({ signedIn: page
   await page.getByRole('button', { name: t.fleet.table() }).click();
   await page.getByRole('searchbox', { name: t.fleet.search() }).fill('bet');
   await expect(page.getByRole('row', { name: /beta/ })).toBeVisible();
+  // The tag alone leads to that row, and the test learns of an address after the page.
+  await expect(page).toHaveURL(/q=bet/);
 
   const other = await visit(account, page.url());
 
@@ -60,6 +62,8 @@ test('which containers are shown stands in the address, in every language', asyn
   await enter(page, control.account, `/servers/${control.server.id}/containers`);
   await page.getByRole('searchbox').fill('nothing has this name');
   await page.getByRole('checkbox', { name: t.containers.showStopped() }).uncheck();
+  // The test learns of an address after the page.
+  await expect(page).toHaveURL(/running=1/);
   const address = page.url();
   await page.evaluate(() => localStorage.setItem('language', 'de'));
 

@@ -32,6 +32,34 @@ async function begin(page: Page, site: Site, account: Account, path = '/account'
 /** The ways that notes offer. */
 const ways = (page: Page, name: string) => page.getByRole('status').getByRole('link', { name, exact: true });
 
+/**
+ * A browser with notifications, whose page nobody looks at; `isOn` where somebody has turned them on before. Returns what reads
+ * those since the page was loaded: each comes after the note of its alert.
+ */
+async function notifications(page: Page, isOn = false): Promise<() => Promise<string[]>> {
+  await page.addInitScript((isTurnedOn) => {
+    if (isTurnedOn) {
+      sessionStorage.setItem('permission', 'granted');
+      localStorage.setItem('browser-notifications', 'on');
+    }
+    const told: string[] = [];
+    class Told {
+      static permission = sessionStorage.getItem('permission') ?? 'default';
+      static async requestPermission() {
+        sessionStorage.setItem('permission', 'granted');
+        return (Told.permission = 'granted');
+      }
+      close() {}
+      constructor(title: string, options: { tag: string }) {
+        told.push(`${options.tag}: ${title}`);
+      }
+    }
+    Object.assign(window, { Notification: Told, told });
+    document.hasFocus = () => false;
+  }, isOn);
+  return () => page.evaluate(() => (window as unknown as { told: string[] }).told);
+}
+
 const icon = (page: Page) => page.locator('link[rel="icon"]');
 
 test('a new alert appears on another page, and leads to its own', async ({ page, account, site }) => {
@@ -61,6 +89,7 @@ test('the icon of the tab is red while an alert is active', async ({ page, accou
 });
 
 test('what was open before, and what the page shows itself, has no note', async ({ page, account, site }) => {
+  const told = await notifications(page, true);
   const server = await begin(page, site, account);
   await expect(ways(page, t.notices.open())).toHaveCount(0);
   await navigation(page).getByRole('link', { name: t.app.alerts() }).click();
@@ -69,6 +98,7 @@ test('what was open before, and what the page shows itself, has no note', async 
   await cross(site, account, server, 0.02);
 
   await expect(page.getByRole('row', { name: /noisy/ })).toHaveCount(2);
+  await expect.poll(async () => (await told()).length).toBe(1);
   await expect(ways(page, t.notices.open())).toHaveCount(0);
 });
 
@@ -117,23 +147,7 @@ test('the browser announces alerts where somebody allowed it, while they look el
   account,
   site,
 }) => {
-  await page.addInitScript(() => {
-    const told: string[] = [];
-    class Told {
-      static permission = sessionStorage.getItem('permission') ?? 'default';
-      static async requestPermission() {
-        sessionStorage.setItem('permission', 'granted');
-        return (Told.permission = 'granted');
-      }
-      close() {}
-      constructor(title: string, options: { tag: string }) {
-        told.push(`${options.tag}: ${title}`);
-      }
-    }
-    Object.assign(window, { Notification: Told, told });
-    document.hasFocus = () => false;
-  });
-  const told = () => page.evaluate(() => (window as unknown as { told: string[] }).told);
+  const told = await notifications(page);
   const server = await begin(page, site, account, '/account/notifications');
   // Nobody is asked who has not asked for it.
   await expect(page.getByText(t.notices.off())).toBeVisible();

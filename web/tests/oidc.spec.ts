@@ -129,15 +129,17 @@ test('what went wrong is said in a sentence', async ({ page, corp }) => {
 
 test('an account is linked on its security page and then found by the provider', async ({ page, corp }) => {
   const account = await corp.site.account();
+  // The one at the provider stays linked to it.
+  const name = corp.site.unique('grace');
   await page.goto(`${corp.site.address}/sign-in?to=/account/security`);
   await page.getByLabel(t.signIn.usernameOrEmail()).fill(account.username);
   await page.getByLabel(t.signIn.password(), { exact: true }).fill(account.password);
   await page.getByRole('button', { name: t.signIn.withPassword() }).click();
   await page.getByRole('link', { name: t.security.link({ provider: 'Corp' }) }).click();
-  await signInAtProvider(page, 'grace');
+  await signInAtProvider(page, name);
 
   await expect(page.getByText(t.signIn.oidcLinked({ provider: 'Corp' }))).toBeVisible();
-  await expect(page.getByText('grace@example.com')).toBeVisible();
+  await expect(page.getByText(`${name}@example.com`)).toBeVisible();
   await page.getByRole('button', { name: t.account.signOut(), exact: true }).first().click();
   await page.getByRole('link', { name: t.signIn.signInWith({ provider: 'Corp' }) }).click();
 

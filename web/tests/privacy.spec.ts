@@ -34,6 +34,9 @@ test("nobody sees another's servers: not in the fleet, by a link, by a search, o
   // A page that was open before learns nothing new either: a server that is made now goes to its owner alone.
   await site.server(other, 'theirs-later');
   await expect(owner.getByRole('link', { name: 'theirs-later' })).toBeVisible();
+  await site.server(account, 'mine-later');
+  await expect(page.getByRole('heading', { name: 'mine-later' })).toBeVisible();
+  await expect(page.getByText('theirs-later')).toBeHidden();
   await page.goto(`/servers/${mine.id}`);
   await tab(page, t.server.keys()).click();
   await expect(page.getByRole('row')).toHaveCount(2);

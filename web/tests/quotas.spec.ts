@@ -21,9 +21,11 @@ test('a limit that is near is shown where something is made, and one that is rea
 }) => {
   const account = await narrow.account();
   for (let made = 0; made < 3; made += 1) await narrow.server(account);
+  const read = page.waitForResponse((response) => response.url().endsWith('/api/v1/auth/quotas'));
   await enter(page, account, `${narrow.origin}/servers/new`);
   const main = page.getByRole('main');
   await expect(main.getByLabel(t.addServer.name())).toBeVisible();
+  await (await read).finished();
   await page.waitForLoadState('networkidle');
   await expect(main.getByText(t.like(t.ui.nearLimit({ name: '{}', used: '{}', limit: '{}' })))).toHaveCount(0);
 

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { hold } from './support/answer.ts';
 import { serverWith, sshKey } from './support/signing.ts';
 import { expect, test } from './support/test.ts';
@@ -23,9 +24,8 @@ test('a command runs on many servers at once, with what it came to on each', asy
   await expect(servers.getByRole('checkbox', { name: 'gamma' })).not.toBeChecked();
   await expect(servers.getByRole('checkbox', { name: 'delta' })).toBeHidden();
   // Each agent has a directory of its own; only what differs tells the servers apart.
-  await page
-    .getByRole('textbox', { name: t.run.command() })
-    .fill('echo "pid $PPID"; mkdir ' + site.directory + '/only-once');
+  const once = join(site.directory, site.unique('only-once'));
+  await page.getByRole('textbox', { name: t.run.command() }).fill(`echo "pid $PPID"; mkdir ${once}`);
   await page.getByRole('button', { name: t.run.runOn({ count: 2 }) }).click();
   await expect(page.getByRole('dialog')).toContainText(t.run.runsWhere({ servers: 'alpha and beta' }));
   await page

@@ -22,6 +22,8 @@ test('a first visit leaves nothing in the console', async ({ page }) => {
 
   await page.goto('/');
   await expect(page.getByRole('button', { name: t.app.signIn(), exact: true })).toBeVisible();
+  // What the page asks for after that may be refused, too.
+  await page.waitForLoadState('networkidle');
 
   expect(refused).toEqual([]);
   // Said of each page without HTTPS.

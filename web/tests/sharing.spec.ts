@@ -77,6 +77,7 @@ test('a server is shared, and the other one may do that and no more until it end
   await expect(create).toHaveAccessibleDescription(t.access.needsManage(whom));
   // It can be pressed, and says why; the test tool takes it for one that cannot.
   await create.click({ force: true });
+  await expect(other.locator('.toast').filter({ hasText: t.access.needsManage(whom) })).toBeVisible();
   await expect(other.getByRole('dialog')).toHaveCount(0);
   await tab(other, t.server.settings()).click();
   await expect(other.getByRole('button', { name: t.settings.deleteServer() })).toHaveAttribute('aria-disabled', 'true');

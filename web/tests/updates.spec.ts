@@ -222,10 +222,14 @@ test('a rollout stops at a failure, and says what each server answered', async (
   // Another page has begun one by now: the service says so, and nothing that was chosen is lost.
   const body = { waves: [{ tags: ['canary'] }], pause_minutes: 0 };
   const { id } = await offering.site.call<{ id: string }>('POST', '/updates/rollouts', user.token, body);
+  // Paused, it waits for the page: else it would stop at a failure soon, and the page could begin another one.
+  const step = (name: string) => offering.site.call('POST', `/updates/rollouts/${id}/${name}`, user.token);
+  await step('pause');
   await press(page, t.updates.startOn({ count: 3 }));
   await expect(main(page).getByRole('alert')).toBeVisible();
   await expect(main(page).getByRole('button', { name: t.ui.removeTag({ tag: 'canary' }) })).toBeVisible();
 
+  await step('resume');
   await page.goto(`${origin}/account/updates?rollout=${id}`);
   await expect(rollout(page).getByRole('alert')).toContainText('1 server failed, and at most 0 may.', UPDATED);
   const servers = waves(page).nth(0).getByRole('list').getByRole('listitem');

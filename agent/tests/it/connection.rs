@@ -87,7 +87,10 @@ async fn a_replaced_agent_reconnects_when_its_hour_is_over() {
 async fn an_agent_that_waits_for_its_hour_to_be_over_can_be_stopped() {
     let service = Service::start().await;
     let agent = Agent::start(config(&service.url()));
-    service.accept_authenticated().await.close(4409, "replaced").await;
+    let mut peer = service.accept_authenticated().await;
+    peer.close(4409, "replaced").await;
+    // It hangs up when it begins to wait.
+    peer.gone().await;
 
     assert_eq!(agent.stop().await, Exit::Stopped);
 }
@@ -236,7 +239,9 @@ async fn a_stop_says_goodbye() {
 async fn a_stop_does_not_wait_for_a_service_that_does_not_answer() {
     let service = Service::start().await;
     let agent = Agent::start(config(&service.url()));
-    let _hangs = service.accept_authenticated().await;
+    let mut hangs = service.accept_authenticated().await;
+    // An agent that has not been accepted yet has no goodbye to wait for.
+    hangs.metrics().await;
 
     let began = Instant::now();
     let exit = agent.stop().await;

@@ -143,6 +143,8 @@ async fn a_command_that_comes_after_the_agents_goodbye_never_begins_and_the_next
     let (state, marker) = (dir.path().join("state"), dir.path().join("marker"));
     let child = start(&service, &state);
     let (mut peer, _) = reconnected(&service).await;
+    // An agent that has not been accepted yet leaves without a goodbye.
+    peer.metrics().await;
 
     send_signal(&child, Signal::TERM);
     peer.goodbye().await;

@@ -47,8 +47,11 @@ async fn a_log_continues_and_its_lines_come_once() {
     append(Path::new(&path), "between\n");
     site.begin_again().await;
     running.until("between").await;
+    // A line that comes twice comes before this one.
+    append(Path::new(&path), "last\n");
+    running.until("last\n").await;
 
-    assert_eq!(running.stdout(), "first\nbetween\n");
+    assert_eq!(running.stdout(), "first\nbetween\nlast\n");
     assert!(!running.stderr().contains("missing"), "{}", running.stderr());
 }
 
@@ -65,8 +68,11 @@ async fn lines_from_before_those_that_were_shown_are_not_shown_when_a_log_contin
     append(Path::new(&path), "between\n");
     site.begin_again().await;
     running.until("between").await;
+    // Lines from before come before this one.
+    append(Path::new(&path), "last\n");
+    running.until("last\n").await;
 
-    assert_eq!(running.stdout(), numbered(496..=500) + "between\n");
+    assert_eq!(running.stdout(), numbered(496..=500) + "between\nlast\n");
 }
 
 #[tokio::test]

@@ -24,7 +24,8 @@ impl SshAgent {
         let mut command = Command::new("ssh-agent");
         command.args(["-D", "-a"]).arg(room.path().join("agent.sock"));
         let agent = Self { _running: Running::start(command), room };
-        eventually("the ssh-agent listens", async || agent.socket().exists().then_some(())).await;
+        // The socket exists a moment before the ssh-agent listens on it.
+        eventually("the ssh-agent listens", async || UnixStream::connect(agent.socket()).ok()).await;
         agent
     }
 

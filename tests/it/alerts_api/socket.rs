@@ -115,10 +115,10 @@ async fn users_receive_only_their_own() {
     open_alert(&site, &threshold, "warning").await;
 
     let mut theirs = watch(&site, &stranger).await;
+    until_watched(&site, &stranger).await;
     publish(&site, r#"{"type":"alert","data":{"id":"not theirs"}}"#);
     let message = r#"{"type":"alert","data":{"id":"theirs"}}"#;
     let topic = Topic::Alerts(stranger.id);
-    until_watched(&site, &stranger).await;
     site.service.state.feeds.publish(topic, FeedFrame::Event(message.into()));
 
     assert_eq!(theirs.expect("alert").await["id"], "theirs");

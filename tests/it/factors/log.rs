@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{add_passkey, entries, in_session, login, passkey_login, set_up_app};
 use crate::oidc::browser::Browser;
 use crate::oidc::real::Real;
-use crate::support::{Account, PASSWORD, TestService, registration, text_of};
+use crate::support::{Account, PASSWORD, TestService, eventually, registration, text_of};
 
 /// An account's own entries, oldest first: the action, and what tells one of its kind from another.
 async fn told(service: &TestService, account: &Account) -> Vec<String> {
@@ -41,12 +41,13 @@ async fn every_sign_in_tells_its_means_and_every_factor_its_life() {
     login(&service, "ada", Some("000000")).expect(200).await;
     client.post("/auth/login").form(&[("username", "ada"), ("password", "wrong")]).expect_refusal(401).await;
 
-    let means: Vec<String> = entries(&service, &session, "login")
-        .await
-        .iter()
-        .rev()
-        .map(|entry| entry["detail"]["means"].as_str().unwrap_or_default().to_owned())
-        .collect();
+    let logins = eventually("the refusal is recorded", async || {
+        let logins = entries(&service, &session, "login").await;
+        logins.iter().any(|entry| entry["outcome"] == "refused").then_some(logins)
+    })
+    .await;
+    let means: Vec<String> =
+        logins.iter().rev().map(|entry| entry["detail"]["means"].as_str().unwrap_or_default().to_owned()).collect();
     let told = told(&service, &session).await;
     let expected = [
         "user.register",

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{add_passkey, entries, factors_of, in_session, login, passkey_login, set_up_app};
 use crate::support::authenticator::Device;
-use crate::support::{PASSWORD, TestService, assert_timestamp, text_of};
+use crate::support::{PASSWORD, TestService, assert_timestamp, eventually, text_of};
 
 #[actix_web::test]
 async fn a_passkey_signs_in_without_a_name() {
@@ -146,8 +146,10 @@ async fn a_counter_that_goes_back_is_refused_and_recorded() {
     device.count = 8;
     passkey_login(&service, &mut device).await.expect(200).await;
 
-    let refused =
-        entries(&service, &ada, "login").await.into_iter().find(|entry| entry["outcome"] == "refused").unwrap();
+    let refused = eventually("the refusal is recorded", async || {
+        entries(&service, &ada, "login").await.into_iter().find(|entry| entry["outcome"] == "refused")
+    })
+    .await;
     assert_eq!(refused["user_id"], json!(null), "nobody has proved who they are");
     assert!(text_of(&refused["detail"]["reason"]).contains("went back"), "{refused}");
 }

@@ -29,6 +29,9 @@ async fn its_agents_are_elsewhere_within_ten_seconds_and_no_acknowledged_sample_
     let usual = started.elapsed();
 
     let killed = scene.cluster.address(B);
+    // On a slow machine an agent that connects may have to try again elsewhere.
+    let there = streams.iter().filter(|stream| stream.place() == Some(killed)).count();
+    assert!(there > 0, "no agent is at the instance to be killed");
     let began = Instant::now();
     scene.cluster.kill(B).await;
     for stream in &streams {
@@ -43,9 +46,8 @@ async fn its_agents_are_elsewhere_within_ten_seconds_and_no_acknowledged_sample_
     assert!(took < most, "they were elsewhere after {took:?}, and had come in {usual:?}");
     let online = scene.read(C, "/servers?status=online").await;
     assert_eq!(online.as_array().unwrap().len(), streams.len());
-    // On a slow machine an agent that connects may have to try again.
     let broken = streams.iter().filter(|stream| stream.ends().contains(&BROKEN)).count();
-    assert_eq!(broken, 3, "those of the killed instance and no other");
+    assert_eq!(broken, there, "those of the killed instance and no other");
     for stream in streams {
         let id = stream.server_id;
         let told = stream.stop().await;
@@ -200,7 +202,8 @@ async fn a_server_whose_instance_died_is_offline_to_all_within_seconds() {
 
     until_shown(&mut dashboard, "offline").await;
     scene.until_status(A, "offline").await;
-    scene.agent(A).await;
+    // It stays until that is shown.
+    let _back = scene.agent(A).await;
     until_shown(&mut dashboard, "online").await;
 }
 

@@ -150,6 +150,16 @@ impl Scene {
             .await
     }
 
+    /// Waits until a request at an instance reaches the agent. The database knows of its session a moment before the bus does.
+    async fn until_reached(&self, instance: usize) {
+        self.until_status(instance, "online").await;
+        let path = format!("/docker/{}/containers", self.server_id());
+        eventually("a request reaches the agent", async || {
+            (self.get(instance, &path).send().await.json()["code"] != "agent_offline").then_some(())
+        })
+        .await;
+    }
+
     /// The times of the last hour's samples, as an instance returns them.
     async fn moments(&self, instance: usize, server_id: Uuid) -> Vec<String> {
         let path = format!("/metrics/{server_id}/history?resolution=raw&max_points=20000");

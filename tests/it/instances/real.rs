@@ -57,6 +57,7 @@ async fn it_finds_another_instance_within_ten_seconds_and_loses_nothing() {
     scene.until_status(A, "online").await;
     // The time where nothing is wrong.
     let usual = started.elapsed();
+    scene.until_reached(C).await;
     let gate = machine.gate();
     let begun = machine.path("begun");
     let waiting = scene.run(C, &format!("echo begun > {}; {}; echo done", begun.display(), gate.wait()));

@@ -85,7 +85,7 @@ async fn who_has_the_bus_runs_nothing_on_a_server_that_asks_for_signatures() {
     let policy = signers.write_policy(files.path(), "terminal = \"signed\"\ndocker = \"signed\"\n");
     let flags = ["--policy", &policy.display().to_string()];
     let _agent = machine.agent(scene.cluster.address(B), &scene.prepared.key, &flags);
-    scene.until_status(A, "online").await;
+    scene.until_reached(A).await;
     let bus = async_nats::connect(scene.cluster.nats.url()).await.unwrap();
     let mut attack = Attack { scene, bus, machine, signers, tries: 0 };
     let command = format!("echo run >>{}", attack.machine.path("runs").display());

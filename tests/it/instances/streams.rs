@@ -11,7 +11,7 @@ use crate::support::agent::FakeAgent;
 use crate::support::dashboard::Dashboard;
 use crate::support::machine::Machine;
 use crate::support::terminal::Client;
-use crate::support::{eventually, registration, text_of};
+use crate::support::{registration, text_of};
 
 async fn follow(scene: &Scene, instance: usize, query: &str) -> Dashboard {
     scene.open(instance, &format!("/api/v1/ws/logs/{}?{query}", scene.server_id())).await
@@ -45,16 +45,6 @@ async fn send_lines(agent: &mut FakeAgent, stream_id: Uuid, messages: &[&str]) {
 
 async fn message(dashboard: &mut Dashboard) -> Value {
     dashboard.expect("log").await["message"].take()
-}
-
-/// Returns when a request at another instance reaches the agent. The database knows of its session a moment before the bus does.
-async fn until_reached(scene: &Scene) {
-    scene.until_status(A, "online").await;
-    let path = format!("/docker/{}/containers", scene.server_id());
-    eventually("a request reaches the agent", async || {
-        (scene.get(A, &path).send().await.json()["code"] != "agent_offline").then_some(())
-    })
-    .await;
 }
 
 #[actix_web::test]
@@ -224,7 +214,7 @@ async fn a_terminal_is_resumed_through_another_instance() {
     let scene = Scene::start().await;
     let machine = Machine::new();
     let _agent = machine.agent(scene.cluster.address(B), &scene.prepared.key, &["--terminal", "on"]);
-    until_reached(&scene).await;
+    scene.until_reached(A).await;
     let token = &scene.prepared.token;
     let mut client = Client::open(scene.cluster.address(A), token, scene.server_id()).await;
     client.type_in("echo o''ne\n").await;
@@ -254,7 +244,7 @@ async fn a_right_that_is_taken_away_ends_a_terminal_whose_output_flows_to_anothe
     let scene = Scene::start().await;
     let machine = Machine::new();
     let _agent = machine.agent(scene.cluster.address(B), &scene.prepared.key, &["--terminal", "on"]);
-    until_reached(&scene).await;
+    scene.until_reached(A).await;
     let guest = scene.client(A).post("/auth/register").json(registration("guest")).expect(201).await;
     let scope = json!({"server_id": scene.server_id()});
     let body = json!({"subject": {"username": "guest"}, "scope": scope, "role": "operator", "rights": ["terminal"]});

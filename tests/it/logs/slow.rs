@@ -90,9 +90,16 @@ async fn a_log_that_nobody_reads_waits_on_its_own_host() {
     let start = expect_start(&mut agent).await;
     let mut credit = start.credit.unwrap();
 
-    // More than the buffers on the way: at some point no more credit comes, and samples still arrive.
-    let hot = send_as_allowed(&mut agent, start.stream_id, &mut credit, 0..200_000);
-    let is_held_back = tokio::time::timeout(std::time::Duration::from_secs(3), hot).await.is_err();
+    // More than the buffers on the way: at some point no more credit comes, and samples still arrive. However long all of it
+    // would take to send, each message alone takes far less.
+    let mut is_held_back = false;
+    let mut next = 0;
+    while next < 200_000 && !is_held_back {
+        let piece = next..next + LINES_A_MESSAGE;
+        let hot = send_as_allowed(&mut agent, start.stream_id, &mut credit, piece);
+        is_held_back = tokio::time::timeout(std::time::Duration::from_secs(3), hot).await.is_err();
+        next += LINES_A_MESSAGE;
+    }
 
     assert!(is_held_back, "200 MB went to a reader that reads nothing");
     let mut seen = Vec::new();

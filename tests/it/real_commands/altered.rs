@@ -33,10 +33,12 @@ impl Log {
         let restart = json!({ "kind": "container", "action": "restart web", "timeout_seconds": null });
         host.restart(json!({ "signed": host.signed("ada", &restart) })).await;
         let store = &host.scene.site.service.state.store;
-        let records = eventually("the end of the terminal is in the log", async || {
+        // A command that was waited for may be answered before its end is written.
+        let orders = [action::COMMAND_RUN, action::TERMINAL_OPEN, action::CONTAINER_RESTART];
+        let records = eventually("all ends are in the log", async || {
             let records = store.audit_after(None, 1_000).await.unwrap();
-            let is_end = |record: &Record| record.action == action::TERMINAL_OPEN && record.outcome == "ok";
-            records.iter().any(is_end).then_some(records)
+            let is_end = |record: &&Record| orders.contains(&record.action.as_str()) && record.outcome != "started";
+            (records.iter().filter(is_end).count() == 4).then_some(records)
         });
         let records = records.await;
         Self::of(host, records).await

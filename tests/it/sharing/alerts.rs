@@ -242,17 +242,32 @@ async fn a_dashboard_shows_the_alerts_of_shared_servers_as_they_come() {
     assert_eq!(dashboard.expect("alert").await["id"], json!(next.id));
 }
 
+/// An alert of a server of the guest's own. Returns its id.
+async fn open_own_alert(shared: &Shared) -> Uuid {
+    let server = json!({"name": "own", "host": "192.0.2.9"});
+    let server_id = uuid_of(&shared.by_guest("POST", "/servers").json(server).expect(201).await["id"]);
+    let threshold = shared.by_guest("POST", "/alerts/thresholds").json(of_server(server_id)).expect(201).await;
+    let raised = alert(shared.guest.id, server_id, uuid_of(&threshold["id"]));
+    let opened = AlertChange::Opened { alert: Box::new(raised.clone()), audience: AlertAudience::default() };
+    shared.site.service.state.store.change_alerts(&[opened]).await.unwrap();
+    raised.id
+}
+
 #[actix_web::test]
 async fn a_grant_brings_the_alerts_that_are_open_and_a_change_of_other_servers_brings_nothing() {
     let shared = Shared::start().await;
     let threshold = shared.site.new_threshold(of_server(shared.site.server_id)).await;
     let open = open_alert(&shared.site, &threshold, "warning").await;
+    let own = open_own_alert(&shared).await;
     let mut dashboard = watch(&shared).await;
+    // It has read what its guest sees without the grant.
+    assert_eq!(dashboard.expect("alert").await["id"], json!(own));
 
     shared.by_owner("PUT", &shared.path("/servers", "")).json(json!({"tags": ["db"]})).expect(200).await;
     shared.grant(json!({"tag": "db"}), "viewer", json!([])).await;
     dashboard.expect("alerts").await;
-    assert_eq!(dashboard.expect("alert").await["id"], json!(open.id));
+    let shown = [uuid_of(&dashboard.expect("alert").await["id"]), uuid_of(&dashboard.expect("alert").await["id"])];
+    assert_eq!(BTreeSet::from(shown), BTreeSet::from([open.id, own]));
 
     // A new name tells all guests that something has changed, but the servers are the same.
     shared.by_owner("PUT", &shared.path("/servers", "")).json(json!({"name": "web-2"})).expect(200).await;

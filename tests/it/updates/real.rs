@@ -12,7 +12,7 @@ use super::Scene;
 use crate::real_agent::agent_program;
 use crate::support::command_line::Launched;
 use crate::support::keygen::Keygen;
-use crate::support::machine;
+use crate::support::{eventually, machine};
 
 /// What the program of this build is released as.
 const VERSION: &str = "99.0.0";
@@ -43,6 +43,21 @@ fn agent(scene: &Scene, machine: &machine::Machine, files: &TempDir, pinned: &st
     machine.agent(scene.service.address, &scene.web.key, &["--policy", &policy.display().to_string()])
 }
 
+/// Waits until the build runs in place of the program that took it, and catches SIGTERM. For the service the server is updated
+/// as soon as the trial of the build connects.
+async fn until_replaced(agent: &Launched) {
+    const TERM: u64 = 1 << 14;
+    let installed = fs::canonicalize(agent_program()).unwrap();
+    eventually("the build runs in place of the agent", async || {
+        let running = fs::read_link(format!("/proc/{}/exe", agent.id())).ok()?;
+        let status = fs::read_to_string(format!("/proc/{}/status", agent.id())).ok()?;
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        let caught = u64::from_str_radix(caught.trim(), 16).unwrap();
+        (running != installed && caught & TERM != 0).then_some(())
+    })
+    .await;
+}
+
 #[actix_web::test]
 async fn the_real_agent_runs_the_release_that_was_rolled_out() {
     let (scene, keygen) = (Scene::start().await, Keygen::new());
@@ -55,8 +70,14 @@ async fn the_real_agent_runs_the_release_that_was_rolled_out() {
 
     let done = scene.until_status(&rollout, "done").await;
     assert_eq!(done["counts"]["updated"], 1, "{done}");
-    let server = scene.read(&format!("/servers/{}", scene.web.id)).await;
-    assert_eq!((&server["status"], &server["agent"]["version"]), (&json!("online"), &json!(VERSION)));
+    until_replaced(&agent).await;
+    let path = format!("/servers/{}", scene.web.id);
+    let server = eventually("the build is connected", async || {
+        let server = scene.read(&path).await;
+        (server["status"] == "online").then_some(server)
+    })
+    .await;
+    assert_eq!(server["agent"]["version"], VERSION);
     agent.signal("TERM");
     assert_eq!(agent.outcome().await.code, Some(0), "it is the same process");
 }
