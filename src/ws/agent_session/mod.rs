@@ -23,6 +23,7 @@ use serde_json::Value;
 use signalbox_protocol::agent::{AgentMessage, Auth, AuthResponse, ServiceMessage};
 use signalbox_protocol::{Decoded, Encoding, MAX_AUTH_MESSAGE_BYTES, MAX_MESSAGE_BYTES, close};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::assembly::{Assembly, CompleteMessage};
@@ -61,6 +62,8 @@ pub struct AgentSession {
     /// The share that it counts for until it has authenticated.
     share: Share,
     connection: Option<Connection>,
+    /// The last note on a terminal that is being written, or was.
+    last_note: Option<JoinHandle<()>>,
 }
 
 enum Phase {
@@ -169,6 +172,7 @@ impl AgentSession {
             phase,
             share,
             connection,
+            last_note: None,
         }
     }
 

@@ -326,7 +326,7 @@ impl AgentSession {
     }
 
     /// The session has ended, and the terminals with it.
-    pub(super) fn note_ends(&self, (owner_id, server_id): (Uuid, Uuid), terminals: &Terminals) {
+    pub(super) fn note_ends(&mut self, (owner_id, server_id): (Uuid, Uuid), terminals: &Terminals) {
         for (terminal_id, _) in terminals.iter().filter(|(_, terminal)| terminal.outcome.is_none()) {
             let code = CallError::Disconnected.code().to_owned();
             let note = TerminalNote::new(action::TERMINAL_OPEN, Outcome::Failed(code.into()));
@@ -334,20 +334,26 @@ impl AgentSession {
         }
     }
 
-    fn note_terminal(&self, terminal_id: Uuid, note: TerminalNote) {
+    fn note_terminal(&mut self, terminal_id: Uuid, note: TerminalNote) {
         if let Phase::Active(active) = &self.phase {
-            self.write((active.owner_id, active.server_id), terminal_id, note);
+            let server = (active.owner_id, active.server_id);
+            self.write(server, terminal_id, note);
         }
     }
 
-    /// Writes to the audit log, in a task that outlives the session.
-    fn write(&self, server: (Uuid, Uuid), terminal_id: Uuid, note: TerminalNote) {
+    /// Writes to the audit log, in a task that outlives the session. What is noted first is written first: nothing follows the
+    /// end of a terminal.
+    fn write(&mut self, server: (Uuid, Uuid), terminal_id: Uuid, note: TerminalNote) {
         let store = self.services.store.clone();
-        tokio::spawn(async move {
+        let before = self.last_note.take();
+        self.last_note = Some(tokio::spawn(async move {
+            if let Some(before) = before {
+                _ = before.await;
+            }
             if let Err(error) = store.note_terminal(server, terminal_id, note).await {
                 tracing::error!(%error, "cannot record what became of a terminal");
             }
-        });
+        }));
     }
 }
 
