@@ -13,7 +13,13 @@ const OTHERS = /^\/(help|docs|redoc|api|install)(\/|$)/;
 self.addEventListener('install', () => self.skipWaiting());
 self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));
 
-self.addEventListener('push', (event) => event.waitUntil(show(read(event.data))));
+/** What is being shown: one message after the other, so that of two that come together the later one stays. */
+let showing = Promise.resolve();
+self.addEventListener('push', (event) => {
+  const told = read(event.data);
+  showing = showing.catch(() => undefined).then(() => show(told));
+  event.waitUntil(showing);
+});
 
 self.addEventListener('notificationclick', (event) => {
   event.notification.close();

@@ -151,6 +151,22 @@ test('where the agent runs no commands, the page says who decides that and how',
   await expect(page.getByRole('button', { name: t.app.run(), exact: true })).toBeEnabled();
 });
 
+test('the page notices what an agent allows that takes over from another without a pause', async ({
+  signedIn: page,
+  account,
+  site,
+}) => {
+  const server = await site.server(account);
+  await site.agent(account, server);
+  await page.goto(`/servers/${server.id}/commands`);
+  await expect(page.getByRole('region', { name: t.unable.why() })).toContainText(t.unable.noCommands());
+
+  // The server is online all the time.
+  site.startAgent(server.key, '--commands', 'on');
+
+  await expect(page.getByRole('textbox', { name: t.commands.command() })).toBeVisible();
+});
+
 test('the end of a long output is in sight: the line that explains a failure', async ({ page, control }) => {
   await enter(page, control.account, `/servers/${control.server.id}/commands`);
   // To one stream: two pipes say nothing about which line was written first.

@@ -93,7 +93,7 @@ test('a search that would take for ever does not freeze the page', async ({ page
 
   const find = page.getByRole('searchbox', { name: t.liveLog.find() });
   const marks = linesOf(page).locator('.found');
-  // What searches is there: it begins with the next expression at once.
+  // The worker is loaded: it begins with the next expression at once.
   await find.fill('calm');
   await expect(marks).toHaveText(['calm']);
   await find.fill('^(a+)+$');

@@ -129,7 +129,7 @@ test('what went wrong is said in a sentence', async ({ page, corp }) => {
 
 test('an account is linked on its security page and then found by the provider', async ({ page, corp }) => {
   const account = await corp.site.account();
-  // The one at the provider stays linked to it.
+  // The provider's account stays linked to this one.
   const name = corp.site.unique('grace');
   await page.goto(`${corp.site.address}/sign-in?to=/account/security`);
   await page.getByLabel(t.signIn.usernameOrEmail()).fill(account.username);

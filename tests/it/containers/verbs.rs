@@ -87,7 +87,7 @@ async fn what_a_container_uses_is_measured() {
         let host = Host::with_policy(engine.clone(), "read").await;
         let busy = engine.run("while true; do :; done");
 
-        // On a busy machine it may not run between two readings of the engine, which may be further apart than their times.
+        // On a busy machine it may not run between two readings, and those may be further apart than the times that they carry.
         let stats = eventually("it is busy", async || {
             let stats = host.read(&format!("/{}/stats", busy.id)).await;
             let cpu = stats["cpu_percent"].as_f64().unwrap();

@@ -85,7 +85,7 @@ async fn a_terminal_ends_with_its_agent() {
 
     scene.agent.signal("KILL");
     scene.until_told("terminal.open failed: agent_disconnected").await;
-    // Otherwise its last status would pass for that of the next one.
+    // Otherwise the status of the agent that was killed would pass for that of the next one.
     scene.site.until_status("offline").await;
     let _agent = scene.machine.agent(scene.site.service.address, &scene.site.key, &["--terminal", "on"]);
     scene.site.until_status("online").await;

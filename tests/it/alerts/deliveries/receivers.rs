@@ -68,7 +68,7 @@ async fn a_receiver_that_hangs_is_given_up_and_tried_again() {
     let active = scene.fire().await;
     // An attempt takes a second at most: it is begun, and then it is given up.
     until_told(&scene.receiver, "triggered", &active).await;
-    // The second is given up, too, if this receiver pauses for so long, and a third one may be there at once.
+    // The second is given up, too, if the machine pauses for so long, and a third one may be there at once.
     eventually("it is tried again", async || (scene.receiver.taken().len() >= 2).then_some(())).await;
 
     assert_eq!(told(&scene.receiver).len(), 1);

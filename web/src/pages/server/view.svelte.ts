@@ -111,6 +111,11 @@ export class ServerView {
     if (this.#reading > 0) void this.#reload();
   }
 
+  /** Reads the server again, for somebody who waits until its agent allows something. */
+  lookAgain(): void {
+    if (this.#reading === 0) void this.#reload();
+  }
+
   /**
    * Reads the server again: after its agent connected, or what the caller sees has changed, and so perhaps what they may do here.
    * Nobody says that twice, so it is asked until there is an answer.
