@@ -24,19 +24,20 @@ async fn a_file_with_the_name_of_an_address_or_a_key_is_not_read() {
     let (shop, keygen, directory) = (Shop::with_agent().await, Keygen::new(), TempDir::new().unwrap());
     let [ada, eve] = ["ada", "eve"].map(|name| public_key(&keygen, name));
     let own = OwnServer::answers("200 OK", &ada).await;
-    let key = format!("ada {ada}");
+    // With its comment: a value may end with a slash, and no file can have such a name.
+    let key = format!("ada {ada} test");
     for planted in [own.url(), format!("ada={}", own.url()), key.clone()] {
         let file = directory.path().join(planted);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, format!("ada {eve}\n")).unwrap();
     }
 
-    for signers in [format!("ada={}", own.url()), key] {
+    for (signers, line) in [(format!("ada={}", own.url()), format!("ada {ada}\n")), (key.clone(), format!("{key}\n"))] {
         let machine = Machine::new();
         let outcome = install_in(&directory, &shop, &machine, &signers).await;
 
         assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{outcome:?}");
-        assert_eq!(machine.read(SIGNERS), format!("ada {ada}\n"));
+        assert_eq!(machine.read(SIGNERS), line);
     }
 }
 
