@@ -12,7 +12,8 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAMS = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")), "debug")
-PATIENCE = 20
+# Seconds. Far longer than it takes, because what is found must not depend on how busy the machine is.
+PATIENCE = 60
 PASSWORD = "correct horse battery"
 
 
