@@ -13,7 +13,7 @@ export default defineConfig({
   retries: process.env.CI ? 2 : 0,
   forbidOnly: true,
   // Far over what anything takes here, so that only a hang ends in it, on a slow machine too.
-  timeout: 120_000,
+  timeout: 240_000,
   expect: { timeout: 30_000 },
   reporter: process.env.CI ? 'line' : 'list',
   use: {

@@ -37,7 +37,7 @@ test('a token is made for some servers, is shown once, works for a program, and 
 
   const seen = await site.call<{ id: string }[]>('GET', '/servers', token);
   expect(seen.map(({ id }) => id)).toEqual([mine.id]);
-  await expect(site.call('GET', `/servers/${other.id}`, token)).rejects.toThrow(/404/);
+  await expect(site.call('GET', `/servers/${other.id}`, token)).rejects.toThrow(/: 404 /);
   // Its use is written a moment after the answer.
   await expect
     .poll(() => site.call<{ last_used_address: string | null }[]>('GET', '/tokens', account.token))

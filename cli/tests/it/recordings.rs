@@ -28,7 +28,7 @@ async fn a_recording_is_listed_played_without_what_is_not_drawing_and_downloaded
     let site = Site::start().await;
     let (_agent, id) = recorded(&site).await;
     let list = site.run(&["recordings", "web-1"]).await;
-    assert!(list.done().contains(&id) && list.stdout.contains("ada"), "{list:?}");
+    assert!(list.done().contains(&id) && list.stdout.contains("ada from 127.0.0.1"), "{list:?}");
 
     let played = site.run(&["recordings", "play", "web-1", &id, "--max-pause", "0"]).await;
     assert!(played.done().contains("telling-42"), "{played:?}");
