@@ -125,17 +125,20 @@ async fn a_close_frame_is_answered_with_one() {
 async fn a_dashboard_that_answers_no_ping_is_dropped() {
     let site = Site::start_with(|config| {
         config.timing.ping_interval = Duration::from_millis(300);
-        config.timing.silence_limit = Duration::from_secs(6);
+        // A machine that pauses for long must not make the reader late.
+        config.timing.silence_limit = Duration::from_millis(9_500);
     })
     .await;
     let mut reader = site.dashboard().await;
     reader.expect("status").await;
     let mut silent = hostile(&site).await;
 
-    // The reader answers pings while it waits, the silent one does not.
-    let (_, quiet) = tokio::join!(silent.end(), tokio::time::timeout(Duration::from_secs(10), reader.next()));
+    // The reader answers pings while it waits, the silent one does not. Without that, the reader would be dropped first.
+    tokio::select! {
+        _ = silent.end() => {}
+        message = reader.next() => panic!("unexpected: {message}"),
+    }
 
-    assert!(quiet.is_err(), "{quiet:?}");
     let _agent = site.agent().await;
     reader.expect("status").await;
 }

@@ -52,6 +52,16 @@ impl Scene {
         Token { scene: self, id: uuid_of(&made["id"]), text: text_of(&made["token"]) }
     }
 
+    /// A token that expires in ten seconds; none where the machine pauses until then.
+    async fn short_token(&self) -> Option<Token<'_>> {
+        let expires_at = Timestamp::now().plus_millis(10_000).to_string();
+        let body = json!({"name": "program", "scope": {"all": true}, "expires_at": expires_at});
+        let answer = self.create(body).send().await;
+        assert!([201, 422].contains(&answer.status), "{answer}");
+        let made = (answer.status == 201).then(|| answer.json())?;
+        Some(Token { scene: self, id: uuid_of(&made["id"]), text: text_of(&made["token"]) })
+    }
+
     async fn listed(&self) -> Value {
         self.service.client.get("/tokens").bearer(&self.owner.token).expect(200).await
     }

@@ -32,26 +32,37 @@ async fn number(connection: &impl ConnectionTrait, query: &str) -> i64 {
 
 /// Waits until a connection waits for a lock.
 async fn somebody_waits(connection: &DatabaseConnection) {
-    let waiting =
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    eventually("a lock is waited for", async || (number(connection, waiting).await > 0).then_some(())).await;
+    one_waits(connection, "datname = current_database()").await;
 }
 
-/// Leaves time to cause a deadlock before it is detected.
-async fn look_for_deadlocks_late(connection: &DatabaseConnection) {
-    let name = database_name(connection).await;
-    connection.execute_unprepared(&format!("ALTER DATABASE {name} SET deadlock_timeout = '5s'")).await.unwrap();
+/// Waits until one of these connections waits for a lock.
+async fn one_waits(connection: &DatabaseConnection, these: &str) {
+    let waiting = format!("SELECT count(*) FROM pg_stat_activity WHERE {these} AND wait_event_type = 'Lock'");
+    eventually("a lock is waited for", async || (number(connection, &waiting).await > 0).then_some(())).await;
 }
 
 /// Runs something that locks the `rows` in the opposite order. Our connection never looks for deadlocks, so the other's
 /// transaction is ended.
+///
+/// That looks for one once in each of its waits. So it waits for the older of two that share the first rows, and for us only
+/// when we wait for it: no pause can make the look come too early.
 async fn collided<T>(connection: &DatabaseConnection, rows: [&str; 2], work: impl Future<Output = T>) -> T {
     let [first, second] = rows;
+    let older = connection.begin().await.unwrap();
+    older.execute_unprepared(&format!("{first} FOR SHARE")).await.unwrap();
     let ours = connection.begin().await.unwrap();
-    ours.execute_unprepared(&format!("SET LOCAL deadlock_timeout = '1h'; {first}")).await.unwrap();
+    ours.execute_unprepared(&format!("SET LOCAL deadlock_timeout = '1h'; {first} FOR SHARE")).await.unwrap();
+    let we = format!("pid = {}", number(&ours, "SELECT pg_backend_pid()::bigint").await);
     let opposite = async {
         somebody_waits(connection).await;
-        ours.execute_unprepared(second).await.unwrap();
+        let locking = async {
+            ours.execute_unprepared(&format!("{second} FOR UPDATE")).await.unwrap();
+        };
+        let leaving = async {
+            one_waits(connection, &we).await;
+            older.rollback().await.unwrap();
+        };
+        tokio::join!(locking, leaving);
         ours.commit().await.unwrap();
     };
     tokio::join!(work, opposite).0
@@ -60,7 +71,6 @@ async fn collided<T>(connection: &DatabaseConnection, rows: [&str; 2], work: imp
 #[actix_web::test]
 async fn a_change_that_is_the_victim_of_a_deadlock_goes_through() {
     let Some((storage, connection)) = postgres().await else { return };
-    look_for_deadlocks_late(&connection).await;
     let service = TestService::start_on(storage, |_| {}).await;
     let owner = service.register("owner").await;
     let server_id = service.server(&owner, "web-1").await;
@@ -68,9 +78,7 @@ async fn a_change_that_is_the_victim_of_a_deadlock_goes_through() {
     // It locks the server, and waits for the head of the log.
     let path = format!("/servers/{server_id}");
     let change = service.client.put(path).bearer(&owner.token).json(json!({ "name": "web-2" })).expect(200);
-    let changed =
-        collided(&connection, ["SELECT * FROM audit_head FOR UPDATE", "SELECT * FROM servers FOR UPDATE"], change)
-            .await;
+    let changed = collided(&connection, ["SELECT * FROM audit_head", "SELECT * FROM servers"], change).await;
 
     assert_eq!(changed["name"], "web-2");
     let metrics = service.root.get("/metrics").expect_answer(200).await;
@@ -107,11 +115,6 @@ async fn an_invited_account_has_its_grants_though_its_client_disconnected() {
         (servers.as_array().unwrap().len() == 1).then_some(())
     })
     .await;
-}
-
-async fn database_name(connection: &DatabaseConnection) -> String {
-    let statement = Statement::from_string(connection.get_database_backend(), "SELECT current_database()::text");
-    connection.query_one_raw(statement).await.unwrap().unwrap().try_get_by_index(0).unwrap()
 }
 
 #[actix_web::test]
@@ -211,7 +214,6 @@ async fn a_database_whose_connections_are_all_in_use_is_not_away() {
 #[actix_web::test]
 async fn a_group_commit_and_the_removal_of_a_history_survive_a_deadlock() {
     let Some((storage, connection)) = postgres().await else { return };
-    look_for_deadlocks_late(&connection).await;
     let store = storage.store().await;
     let owner_id = rows::owner(&store).await;
     let first = rows::server(&store, owner_id, "web-1", "web").await;
@@ -221,9 +223,9 @@ async fn a_group_commit_and_the_removal_of_a_history_survive_a_deadlock() {
     let samples = vec![sample(1), sample(2)];
     let commit = Commit { samples, seen: vec![(first, now), (second, now)], ..Commit::default() };
 
-    let of = |id: Uuid| format!("SELECT * FROM servers WHERE id = '{id}' FOR UPDATE");
+    let of = |id: Uuid| format!("SELECT * FROM servers WHERE id = '{id}'");
     collided(&connection, [&of(second), &of(first)], store.commit(Uuid::nil(), &commit)).await.unwrap();
-    let of = |at: i64| format!("SELECT * FROM history_samples WHERE at = {at} FOR UPDATE");
+    let of = |at: i64| format!("SELECT * FROM history_samples WHERE at = {at}");
     collided(&connection, [&of(2), &of(1)], store.delete_history(first)).await.unwrap();
 
     assert_eq!(number(&connection, "SELECT count(*) FROM history_samples").await, 0);

@@ -1,11 +1,12 @@
 //! Events of containers on dashboards.
 
 use serde_json::{Value, json};
+use signalbox_protocol::Timestamp;
 
 use super::Host;
 use crate::support::dashboard::Dashboard;
 use crate::support::engine::{Container, Engine};
-use crate::support::{PATIENCE, assert_timestamp, keys_of};
+use crate::support::{PATIENCE, assert_timestamp, eventually, keys_of};
 
 /// The next event of this container and action.
 async fn until(dashboard: &mut Dashboard, container: &Container, action: &str) -> Value {
@@ -173,13 +174,16 @@ async fn without_permission_nothing_is_reported() {
     let host = Host::with_policy(engine.clone(), "off").await;
     let mut dashboard = host.site.dashboard().await;
 
-    let _container = engine.run("exit 3");
+    let container = engine.run("exit 3");
+    eventually("it ends", async || (container.state() == "exited").then_some(())).await;
+    let ended = Timestamp::now();
 
-    // Samples come once a second: an event would have arrived before the third.
+    // Samples come once a second: an event would have arrived before the third that was taken after the end.
     let mut samples = 0;
     while samples < 3 {
         let message = dashboard.next().await;
         assert_ne!(message["type"], "event", "{message}");
-        samples += usize::from(message["type"] == "metrics");
+        let taken = message["data"]["timestamp"].as_str().and_then(Timestamp::parse);
+        samples += usize::from(message["type"] == "metrics" && taken > Some(ended));
     }
 }

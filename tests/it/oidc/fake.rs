@@ -15,7 +15,7 @@ use signalbox_protocol::Timestamp;
 use tokio::sync::oneshot;
 
 use super::browser::{Browser, Page};
-use crate::support::{Account, TestService, text_of};
+use crate::support::{Account, PATIENCE, TestService, text_of};
 
 /// A key of the provider.
 #[derive(Clone)]
@@ -147,7 +147,9 @@ impl Fake {
         let provider = Provider::start().await;
         let issuer = provider.issuer.clone();
         let service = TestService::start_with(|config| {
-            config.oidc = Some(OidcConfig::new(issuer.clone(), "signalbox"));
+            // Only a test of this limit may reach it, however long the machine pauses.
+            let oidc = OidcConfig { answer_within: PATIENCE, ..OidcConfig::new(issuer.clone(), "signalbox") };
+            config.oidc = Some(oidc);
             adjust(config);
         })
         .await;

@@ -8,7 +8,7 @@ use signalbox::config::{Config, OidcConfig};
 use super::browser::{Browser, Page};
 use crate::support::command_line::Launched;
 use crate::support::port::Port;
-use crate::support::{Account, Storage, TestService, text_of, write_private};
+use crate::support::{Account, PATIENCE, Storage, TestService, text_of, write_private};
 
 pub const CLIENT_SECRET: &str = "the secret of the client";
 
@@ -41,6 +41,8 @@ impl Real {
             config.listen = port.address;
             config.oidc = Some(OidcConfig {
                 client_secret_file: Some(secret_file),
+                // No test reaches this limit, however long the machine pauses.
+                answer_within: PATIENCE,
                 ..OidcConfig::new(issuer.clone(), "signalbox")
             });
             adjust(config);

@@ -103,6 +103,8 @@ impl TestService {
         let mut config = storage.config();
         // The tests' agents and dashboards answer pings only while somebody waits for their messages.
         config.timing.silence_limit = Duration::from_secs(600);
+        // A test that repeats a refresh may pause before it.
+        config.timing.refresh_grace = Duration::from_secs(600);
         adjust(&mut config);
         let (stop, until_stop) = oneshot::channel();
         let (ready, until_ready) = oneshot::channel();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use signalbox::config::Config;
-use signalbox_protocol::Encoding;
+use signalbox_protocol::{Encoding, Timestamp};
 use uuid::Uuid;
 
 use super::agent::FakeAgent;
@@ -124,11 +124,17 @@ impl Site {
         self.service.client.delete(path).bearer(&self.owner.token).expect(200).await;
     }
 
-    /// A key of the server that works until `expires_at`.
-    pub async fn key_until(&self, expires_at: &str) -> String {
-        let body = json!({"server_id": self.server_id, "name": "short", "expires_at": expires_at});
-        let key = self.service.client.post("/api-keys").bearer(&self.owner.token).json(body).expect(201).await;
-        text_of(&key["key"])
+    /// A key of the server that works for five seconds, and the time when it expires.
+    pub async fn short_key(&self) -> (String, Timestamp) {
+        // Where the machine pauses, one may expire before it is created.
+        eventually("a key is created before it expires", async || {
+            let expires_at = Timestamp::now().plus_millis(5_000);
+            let body = json!({"server_id": self.server_id, "name": "short", "expires_at": expires_at});
+            let answer = self.service.client.post("/api-keys").bearer(&self.owner.token).json(body).send().await;
+            assert!([201, 400].contains(&answer.status), "{answer}");
+            (answer.status == 201).then(|| (text_of(&answer.json()["key"]), expires_at))
+        })
+        .await
     }
 
     /// Checks that these paths refuse to upgrade without a user's access token, and for pages of other sites.
