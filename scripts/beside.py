@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import random
 import re
 import shutil
 import socket
@@ -13,7 +14,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAMS = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")), "debug")
 # Seconds. Far longer than it takes, because what is found must not depend on how busy the machine is.
-PATIENCE = 60
+PATIENCE = 300
 PASSWORD = "correct horse battery"
 
 
@@ -38,9 +39,18 @@ def eventually(attempt, problem):
 
 
 def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
+    """A port for a program that starts later. It is below those that the kernel gives to connections and to programs that ask for
+    any port: one of those may be taken before the program starts."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
+        end = int(file.read().split()[0])
+    for _ in range(1000):
+        with socket.socket() as taken:
+            try:
+                taken.bind(("127.0.0.1", random.randrange(10000, end) if end > 20000 else 0))
+            except OSError:
+                continue
+            return taken.getsockname()[1]
+    raise Failed("no port is free")
 
 
 def program(name):
