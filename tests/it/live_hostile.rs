@@ -125,7 +125,7 @@ async fn a_close_frame_is_answered_with_one() {
 async fn a_dashboard_that_answers_no_ping_is_dropped() {
     let site = Site::start_with(|config| {
         config.timing.ping_interval = Duration::from_millis(300);
-        // A machine that pauses for long must not make the reader late.
+        // Long, so that a pause of the machine does not make the reader late, but less than a pause that the service excuses.
         config.timing.silence_limit = Duration::from_millis(9_500);
     })
     .await;

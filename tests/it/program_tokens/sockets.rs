@@ -1,6 +1,6 @@
 //! Sockets of programs: what they show, and when they end.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 use uuid::Uuid;
@@ -9,7 +9,7 @@ use super::{Scene, Token};
 use crate::support::TestService;
 use crate::support::alerts::{Alarms, Probe, Threshold};
 use crate::support::dashboard::{Dashboard, Pass};
-use crate::support::{PATIENCE, eventually, text_of, uuid_of};
+use crate::support::{eventually, text_of, uuid_of};
 
 impl Token<'_> {
     async fn open(&self, path: &str) -> Result<Dashboard, u16> {
@@ -58,13 +58,11 @@ async fn open_sockets_close_when_the_token_is_revoked() {
     let mut kept = other.open(&metrics).await.unwrap();
     kept.expect("status").await;
 
-    let began = Instant::now();
     token.revoke().await;
 
     for socket in &mut open {
         while !matches!(socket.socket.receive().await, crate::support::socket::Received::Closed(4401)) {}
     }
-    assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
     assert_eq!(token.open(&metrics).await.unwrap_err(), 401);
     let (_probe, _) = scene.probe(scene.db).await;
     assert_eq!(kept.expect("status").await, json!({"status": "online"}));
@@ -76,7 +74,8 @@ async fn a_socket_ends_when_its_token_expires() {
     let path = format!("/ws/metrics/{}", scene.db);
     // Where the machine pauses for longer, another token has to open it.
     let mut metrics = eventually("a socket is open before its token expires", async || {
-        scene.short_token().await?.open(&path).await.ok()
+        let opened = scene.short_token().await?.open(&path).await;
+        opened.map_err(|status| assert_eq!(status, 401)).ok()
     })
     .await;
 
