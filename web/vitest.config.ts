@@ -11,5 +11,6 @@ export default defineConfig({
     environment: 'node',
     // Far over what anything takes here, so that only a hang ends in it, on a busy machine too.
     testTimeout: 60_000,
+    hookTimeout: 60_000,
   },
 });
