@@ -4,7 +4,7 @@
 
 use std::ffi::CString;
 
-/// How often each path is counted. Something else, such as a timer, may fall into one or two of them, and not into the median.
+/// How often each path is counted. Something else, such as a timer, may fall into some of them. The least one counts.
 const ROUNDS: usize = 5;
 
 /// How often the work of a path is done for each time that it is counted.
