@@ -4,11 +4,8 @@
 
 use std::ffi::CString;
 
-/// How often each path is counted. Something else, such as a timer, may fall into some of them. The least one counts.
-const ROUNDS: usize = 5;
-
-/// How often the work of a path is done for each time that it is counted.
-pub const RUNS: usize = ROUNDS + 1;
+/// How often a path is counted. Something else, such as a timer, may fall into some of the counts; `scripts/guard` chooses a low one.
+pub const ROUNDS: usize = 5;
 
 /// Requests of `valgrind/callgrind.h`, which promises not to change them.
 const ZERO: usize = 0x4354_0001;
@@ -17,13 +14,15 @@ const START: usize = 0x4354_0004;
 const STOP: usize = 0x4354_0005;
 
 /// Counts the instructions of all threads while `work` is done `times` times: one dump per round, named `NAME TIMES`. It runs
-/// once uncounted before, so that caches are filled.
-pub fn count(name: &str, times: usize, mut work: impl FnMut()) {
+/// one round uncounted before, so that caches are filled.
+///
+/// Many rounds of one time suit work that several threads share: how they meet adds to most of them, and seldom to none of a few.
+pub fn count(name: &str, rounds: usize, times: usize, mut work: impl FnMut()) {
     let mut round = || (0..times).for_each(|_| work());
     round();
     let label = CString::new(format!("{name} {times}")).unwrap();
     request(START, 0);
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         request(ZERO, 0);
         round();
         request(DUMP, label.as_ptr() as usize);

@@ -17,7 +17,7 @@ use signalbox_protocol::{Decoded, Encoding, Timestamp};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
-use crate::callgrind::{RUNS, count};
+use crate::callgrind::{ROUNDS, count};
 use crate::client::{Http, Socket, id_in, request, says};
 use crate::machine::Machine;
 use crate::runtime;
@@ -93,9 +93,9 @@ fn accept(service: &Service, server_id: Uuid) {
         let metrics = Metrics { seq: index as u64, samples: vec![taken], sent_at };
         Encoding::MessagePack.encode(&AgentMessage::Metrics(metrics)).unwrap()
     };
-    let messages: Vec<_> = (0..TIMES * RUNS).map(message).collect();
+    let messages: Vec<_> = (0..TIMES * (ROUNDS + 1)).map(message).collect();
     let mut next = messages.iter();
-    count("accept-sample", TIMES, || {
+    count("accept-sample", ROUNDS, TIMES, || {
         let decoded = Encoding::MessagePack.decode::<AgentMessage>(next.next().unwrap()).unwrap();
         let Decoded::Known(AgentMessage::Metrics(metrics)) = decoded else { panic!("not understood") };
         let moment = ArrivalTime { now: Timestamp::now(), offset_ms: 0 };
@@ -123,7 +123,7 @@ fn ask(service: &Service, name: &str, times: usize, path: &str) -> Value {
     let mut http = Http::connect(service.address);
     let question = request("GET", path, Some(&service.token), "");
     let first = http.ask(&question);
-    count(name, times, || {
+    count(name, ROUNDS, times, || {
         http.send(&question);
         http.pass_over(first.bytes);
     });
@@ -133,7 +133,7 @@ fn ask(service: &Service, name: &str, times: usize, path: &str) -> Value {
 /// An hour of 720 samples becomes blocks, which are not written.
 fn seal(service: &Service, runtime: &Runtime, server_id: Uuid, hour: i64) {
     let hours = [PieceInfo { server_id, hour, samples: 720, cells: 0 }];
-    count("seal-hour", 1, || {
+    count("seal-hour", ROUNDS, 1, || {
         let prepared = runtime.block_on(prepare(&service.state.store, server_id, &hours));
         assert!(prepared.is_ok_and(|work| !work.sealing.blocks.is_empty()), "an hour has blocks");
     });
@@ -150,7 +150,7 @@ fn publish(service: &Service, server_id: Uuid) {
     for dashboard in &mut dashboards {
         dashboard.until(&mut buffer, |frame| frame == text.as_bytes());
     }
-    count("publish-to-500", 2, || {
+    count("publish-to-500", 2 * ROUNDS, 1, || {
         service.state.feeds.publish(Topic::Server(server_id), FeedFrame::Metrics(message.clone().into()));
         for dashboard in &mut dashboards {
             dashboard.until(&mut buffer, |frame| frame == text.as_bytes());
@@ -167,7 +167,7 @@ pub fn command() {
     let mut agent = service.agent(&key, &mut buffer);
     let mut http = Http::connect(service.address);
     let order = request("POST", &format!("/commands/{server_id}"), Some(&service.token), r#"{"command":"true"}"#);
-    count("run-command", 5, || {
+    count("run-command", 4 * ROUNDS, 1, || {
         http.send(&order);
         let length = agent.until(&mut buffer, says("\"execute\""));
         let result = AgentMessage::CommandResult(CommandResult {
@@ -188,7 +188,7 @@ fn commit(service: &Service, runtime: &Runtime) {
     let one = new_sample(&service.state.metrics.tail, Uuid::from_u128(1), Timestamp::now().as_millis(), 1);
     let of = |server| NewSample { server_id: Uuid::from_u128(server), ..one.clone() };
     let batch: Vec<NewSample> = (1..=BATCH).map(of).collect();
-    count("commit-batch", 2, || {
+    count("commit-batch", 2 * ROUNDS, 1, || {
         batch.iter().for_each(|sample| service.record(vec![sample.clone()]));
         runtime.block_on(service.state.metrics.recorder.flush()).unwrap();
     });
@@ -198,7 +198,7 @@ fn commit(service: &Service, runtime: &Runtime) {
 fn rule_step() {
     let rule = Rule { comparison: Comparison::Gt, threshold: 80.0, clear: Some(70.0), duration_ms: MINUTE };
     let (mut state, mut step) = (rule::State::new(Phase::Clear, None), 0);
-    count("rule-step", STEPS, || {
+    count("rule-step", ROUNDS, STEPS, || {
         let value = if step % 64 < 40 { 20.0 } else { 90.0 };
         black_box(state.live(&rule, step * 5 * SECOND, value));
         step += 1;
@@ -210,7 +210,7 @@ fn sampling(runtime: &Runtime) {
     let mut machine = Machine::new();
     machine.work();
     let mut agent = Sampling::new(&machine.config()).unwrap();
-    count("agent-sample", 10, || {
+    count("agent-sample", ROUNDS, 10, || {
         machine.work();
         assert!(runtime.block_on(agent.tick()), "there is no sample");
     });
