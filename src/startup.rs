@@ -64,7 +64,7 @@ use crate::notify::{Notifier, Parts};
 use crate::presence::Presence;
 use crate::registry::{RegistryHandle, Settings};
 use crate::shares::Shares;
-use crate::state::{self, Limits, Metrics, Sockets, State};
+use crate::state::{self, Counter, Limits, Metrics, Requests, State};
 use crate::store::{self, Store, StoreError};
 use directory::{DataDirectories, DirectoryError};
 use ending::{DRAIN, Deadline, LEAST_DRAIN, Step, stop_when};
@@ -167,8 +167,8 @@ impl Application {
         self.state.clone()
     }
 
-    /// Serves until `stop` resolves, then ends in order: refuses new connections, closes agents and dashboards, answers
-    /// running requests, writes samples and events, closes the database.
+    /// Serves until `stop` resolves, then ends in order: refuses new connections, lets running requests end, closes agents and
+    /// dashboards, answers the requests that are left, writes samples and events, closes the database.
     pub async fn run_until_stopped(mut self, stop: impl Future<Output = ()> + 'static) -> Result<(), StartupError> {
         let handle = self.server.handle();
         let (company, displaced) = (&self.state.cluster.company, self.state.cluster.company.clone());
@@ -334,7 +334,14 @@ async fn wire(config: Config) -> Result<(State, Box<dyn Wiring>), StartupError> 
         events: ServerEvents::start(store.clone(), clock.clone(), config.event_days),
         notifier,
         programs: Programs::new(config.install_dir.clone(), config.timing.downloads.clone()),
-        limits: Limits { disk, memory, shares, sockets: Sockets::default(), connections: Sockets::default() },
+        limits: Limits {
+            disk,
+            memory,
+            shares,
+            requests: Requests::default(),
+            sockets: Counter::default(),
+            connections: Counter::default(),
+        },
         config: Arc::new(config),
         cluster: cluster.clone(),
         store,

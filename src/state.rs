@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signalbox_protocol::Timestamp;
 
@@ -91,31 +91,52 @@ pub struct Limits {
     pub memory: Memory,
     /// The fair shares of scarce resources.
     pub shares: Shares,
-    pub sockets: Sockets,
+    pub requests: Requests,
+    pub sockets: Counter,
     /// All connections, whatever they are used for.
-    pub connections: Sockets,
+    pub connections: Counter,
 }
 
-/// Counts open sockets, so that the service can wait at its end until they are closed.
+/// Counts the requests that are being answered, so that the service can wait at its end for those that began before it.
 #[derive(Clone, Default)]
-pub struct Sockets(Arc<AtomicUsize>);
+pub struct Requests {
+    running: Counter,
+    is_ending: Arc<AtomicBool>,
+}
 
-impl Sockets {
+impl Requests {
+    /// Counts one more request until the guard is dropped, unless the service is ending.
+    pub fn began(&self) -> Option<Counted> {
+        (!self.is_ending.load(Ordering::Relaxed)).then(|| self.running.opened())
+    }
+
+    /// Takes in that the service is ending. Returns the count of those that began before.
+    pub fn end(&self) -> &Counter {
+        self.is_ending.store(true, Ordering::Relaxed);
+        &self.running
+    }
+}
+
+/// Counts what is open, so that the service can wait at its end until it is closed.
+#[derive(Clone, Default)]
+pub struct Counter(Arc<AtomicUsize>);
+
+impl Counter {
     pub fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Counts one more socket until the guard is dropped.
-    pub fn opened(&self) -> OpenSocket {
+    /// Counts one more until the guard is dropped.
+    pub fn opened(&self) -> Counted {
         self.0.fetch_add(1, Ordering::Relaxed);
-        OpenSocket(self.clone())
+        Counted(self.clone())
     }
 }
 
-/// An open socket.
-pub struct OpenSocket(Sockets);
+/// Something open that is counted.
+pub struct Counted(Counter);
 
-impl Drop for OpenSocket {
+impl Drop for Counted {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }

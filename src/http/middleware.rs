@@ -39,11 +39,14 @@ pub async fn around(
     }
     let answering = request.conn_data::<Wire>().map(Wire::answering);
     let unread = Unread::of(&mut request);
-    let refusal = request.app_data::<web::Data<State>>().and_then(|state| check_host(request.request(), state).err());
+    let state = request.app_data::<web::Data<State>>();
+    let running = state.and_then(|state| state.limits.requests.began());
+    let refusal = state.and_then(|state| check_host(request.request(), state).err());
     let mut response = match refusal {
         Some(error) => ServiceResponse::new(request.into_parts().0, error.error_response()).map_into_right_body(),
         None => with_error_shape(next.call(request).await?),
     };
+    drop(running);
     let mut text = Uuid::encode_buffer();
     let id: &str = request_id.as_hyphenated().encode_lower(&mut text);
     if let Ok(value) = HeaderValue::from_str(id) {

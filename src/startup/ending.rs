@@ -14,7 +14,7 @@ use crate::state::State;
 /// For all steps together. The service promises 10 s; the rest is for the end of its threads.
 const WITHIN: Duration = Duration::from_millis(9_500);
 
-/// How long running requests may continue when the service is asked to stop.
+/// How long running requests may continue when the service is asked to stop, and again how long those that are left then may.
 pub const DRAIN: Duration = Duration::from_secs(4);
 pub const LEAST_DRAIN: Duration = Duration::from_secs(1);
 
@@ -40,10 +40,13 @@ const RESERVED_FOR_LAST: Duration = Duration::from_secs(1);
 /// What takes time at the end, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
+    /// Running requests are answered while their agents are still connected. Skipped where the service announces its end, and so
+    /// answers requests for a while.
+    RunningRequests,
     /// Sockets send their close frames.
     Sockets,
-    /// Running requests are answered.
-    Requests,
+    /// The requests that are left are answered.
+    LeftRequests,
     /// The waiting samples and events of servers are written.
     Commit,
     /// A notification that is being sent is sent.
@@ -62,9 +65,10 @@ impl Step {
     /// How long it may take where this much time is left.
     fn limit(self, left: Duration) -> Duration {
         let (most, reserved) = match self {
+            Self::RunningRequests => (DRAIN, GOODBYE + LEAST_DRAIN + LAST_COMMIT + RESERVED_FOR_LAST),
             Self::Sockets => (GOODBYE, LEAST_DRAIN + LAST_COMMIT + RESERVED_FOR_LAST),
             // The server ends them after its own time; this ends the wait for the server.
-            Self::Requests => (WITHIN, LAST_COMMIT + RESERVED_FOR_LAST),
+            Self::LeftRequests => (WITHIN, LAST_COMMIT + RESERVED_FOR_LAST),
             Self::Commit => (LAST_COMMIT, RESERVED_FOR_LAST),
             Self::Message => (LAST_MESSAGE, RESERVED_FOR_LAST),
             Self::Housekeeping => (LAST_STEP, RESERVED_FOR_LAST * 3 / 4),
@@ -92,8 +96,8 @@ impl Deadline {
     }
 }
 
-/// Waits for `stop`, then refuses new connections, closes agents and dashboards, and lets the server answer running requests.
-/// Sends to `ending` how long that may take.
+/// Waits for `stop`, then refuses new connections, lets running requests end, closes agents and dashboards, and lets the server
+/// answer what is left. Sends to `ending` how long that may take.
 pub async fn stop_when(
     stop: impl Future<Output = Deadline>,
     server: ServerHandle,
@@ -106,8 +110,9 @@ pub async fn stop_when(
     state.cluster.drain().await;
     state.alerts.stop();
     if drain.is_zero() {
-        // Dashboards go first: they would otherwise show every server as offline, because the agents are disconnected.
         server.pause().await;
+        running_requests_end(&state, deadline).await;
+        // Dashboards go first: they would otherwise show every server as offline, because the agents are disconnected.
         state.feeds.close_all();
     }
     state.registry.end_all(drain).await;
@@ -121,17 +126,30 @@ pub async fn stop_when(
         tracing::debug!(sockets = state.limits.sockets.count(), "some sockets did not take their close frame");
     }
     let stopped = server.stop(true);
-    _ = ending.send(deadline.limit(Step::Requests));
+    _ = ending.send(deadline.limit(Step::LeftRequests));
     stopped.await;
+}
+
+/// Waits for the requests that run: many of them need an agent.
+async fn running_requests_end(state: &State, deadline: Deadline) {
+    if state.cluster.company.is_displaced() {
+        // Another service has the database already.
+        return;
+    }
+    let running = state.limits.requests.end();
+    if timeout(deadline.limit(Step::RunningRequests), sockets::all_closed(running)).await.is_err() {
+        tracing::debug!(requests = running.count(), "some requests take longer than the service waits for them");
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const STEPS: [Step; 8] = [
+    const STEPS: [Step; 9] = [
+        Step::RunningRequests,
         Step::Sockets,
-        Step::Requests,
+        Step::LeftRequests,
         Step::Commit,
         Step::Message,
         Step::Housekeeping,
@@ -142,7 +160,7 @@ mod tests {
 
     #[test]
     fn steps_that_take_all_their_time_end_in_time_and_samples_have_theirs() {
-        // The announcement to other instances takes a second at most, and `--drain` five.
+        // The announcement to other instances takes a second at most, and `--drain` five, in which running requests are answered.
         for before in 0..=6 {
             let mut left = WITHIN - Duration::from_secs(before);
             for step in STEPS {
@@ -150,14 +168,17 @@ mod tests {
                 left = left.checked_sub(limit).expect("no step takes more than is left");
                 assert!(step != Step::Sockets || limit >= LEAST_GOODBYE, "after {before} s");
                 assert!(step != Step::Commit || limit == LAST_COMMIT, "after {before} s");
-                assert!(step == Step::Message || limit > Duration::ZERO, "{step:?} after {before} s");
+                assert!(
+                    matches!(step, Step::RunningRequests | Step::Message) || limit > Duration::ZERO,
+                    "{step:?} after {before} s"
+                );
             }
         }
     }
 
     #[test]
     fn a_step_has_its_usual_time_if_those_before_were_quick() {
-        let usual = [GOODBYE, DRAIN, LAST_COMMIT, LAST_MESSAGE].into_iter().chain([LAST_STEP; 4]);
+        let usual = [DRAIN, GOODBYE, DRAIN, LAST_COMMIT, LAST_MESSAGE].into_iter().chain([LAST_STEP; 4]);
 
         for (step, usual) in STEPS.into_iter().zip(usual) {
             assert!(step.limit(WITHIN) >= usual, "{step:?}");

@@ -18,7 +18,7 @@ use crate::http;
 use crate::http::middleware::QuietSpan;
 use crate::http::openapi::Document;
 use crate::observe::Exporter;
-use crate::state::{Sockets, State};
+use crate::state::{Counter, State};
 use crate::ws::agent_session;
 use crate::ws::handover::{LINGER, Loan};
 
@@ -80,7 +80,7 @@ type Connection = (Loan, Protocol, Option<SocketAddr>);
 /// A service for incoming connections, which lends them to the HTTP library and counts them.
 struct Lending<S> {
     service: S,
-    connections: Sockets,
+    connections: Counter,
 }
 
 impl<S> ServiceFactory<TcpStream> for Lending<S>

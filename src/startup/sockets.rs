@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use crate::config::Config;
 use crate::networks;
 use crate::shares::{Connection, Share, Sizes};
-use crate::state::{Sockets, State};
+use crate::state::{Counter, State};
 use crate::ws::handover::Loan;
 
 /// Open files that are no connections: the database's, logs, timers, outgoing requests.
@@ -60,15 +60,15 @@ fn open_files() -> u64 {
 }
 
 /// Resolves when none of these is open.
-pub async fn all_closed(sockets: &Sockets) {
-    while sockets.count() > 0 {
+pub async fn all_closed(open: &Counter) {
+    while open.count() > 0 {
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
 /// Resolves when the server got its stop command and no connection is left, or the time that came with it has passed. The
 /// server's workers check that only once a second, and until then agents reach no service.
-pub async fn all_closed_at_the_end(is_ending: oneshot::Receiver<Duration>, connections: &Sockets) {
+pub async fn all_closed_at_the_end(is_ending: oneshot::Receiver<Duration>, connections: &Counter) {
     let Ok(limit) = is_ending.await else {
         // The server ends for another reason.
         return std::future::pending().await;
@@ -112,7 +112,7 @@ mod tests {
     #[actix_web::test]
     async fn the_end_waits_for_the_last_connection() {
         let (ending, is_ending) = oneshot::channel();
-        let connections = Sockets::default();
+        let connections = Counter::default();
         let mut closed = pin!(all_closed_at_the_end(is_ending, &connections));
         let mut context = Context::from_waker(Waker::noop());
 
@@ -128,7 +128,7 @@ mod tests {
     #[actix_web::test]
     async fn the_end_waits_no_longer_than_its_time_for_a_connection_that_stays() {
         let (ending, is_ending) = oneshot::channel();
-        let connections = Sockets::default();
+        let connections = Counter::default();
         let _stays = connections.opened();
 
         ending.send(Duration::ZERO).unwrap();

@@ -30,7 +30,7 @@ use super::gate::{GateControl, ends_with_close};
 use super::next_head::{Alarm, NEXT_HEAD, NextHead};
 use super::unwritten::Unwritten;
 use crate::shares::Connection;
-use crate::state::{OpenSocket, Sockets};
+use crate::state::{Counted, Counter};
 
 /// How long a peer may take to hang up after the close frame. If the connection were closed at once with unread bytes,
 /// the peer would lose what is on its way, including the reason for the end.
@@ -68,7 +68,7 @@ struct Ends {
     stream: RefCell<TcpStream>,
     turn: Cell<Turn>,
     next_head: Cell<NextHead>,
-    _open: OpenSocket,
+    _open: Counted,
 }
 
 /// Who owns the connection.
@@ -153,7 +153,7 @@ impl Wire {
 
 impl Loan {
     /// `open` is dropped with the last owner of the connection.
-    pub fn new(stream: TcpStream, open: OpenSocket) -> Self {
+    pub fn new(stream: TcpStream, open: Counted) -> Self {
         let (stream, turn, next_head) =
             (RefCell::new(stream), Cell::new(Turn::Library), Cell::new(NextHead::Unlimited));
         Self { wire: Wire(Rc::new(Ends { stream, turn, next_head, _open: open })), alarm: Alarm::default() }
@@ -257,7 +257,7 @@ impl Stream for Incoming {
 
 /// Hands a socket its connection once the answer that opens it is sent. The socket counts in `sockets` for as long as
 /// it lasts.
-pub fn hand_over(sockets: &Sockets, gate: GateControl, request: &HttpRequest, answer: HttpResponse) -> HttpResponse {
+pub fn hand_over(sockets: &Counter, gate: GateControl, request: &HttpRequest, answer: HttpResponse) -> HttpResponse {
     let Some(wire) = request.conn_data::<Wire>().cloned() else { return answer };
     let (open, connection) = (sockets.opened(), request.conn_data::<Connection>().cloned());
     answer.map_body(|_, actor| {
@@ -306,7 +306,7 @@ struct Socket {
     gate: GateControl,
     /// The actor's output, whose polling runs the actor; `None` once the actor has ended.
     actor: Option<BoxBody>,
-    _open: OpenSocket,
+    _open: Counted,
     /// Its slot among the connections.
     _connection: Option<Connection>,
 }
@@ -369,7 +369,7 @@ mod tests {
     async fn connected() -> (Loan, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (accepted, peer) = tokio::join!(listener.accept(), TcpStream::connect(listener.local_addr().unwrap()));
-        (Loan::new(accepted.unwrap().0, Sockets::default().opened()), peer.unwrap())
+        (Loan::new(accepted.unwrap().0, Counter::default().opened()), peer.unwrap())
     }
 
     fn gate() -> GateControl {
@@ -423,7 +423,7 @@ mod tests {
     #[actix_web::test]
     async fn the_actor_takes_over_once_the_answer_is_sent() {
         let (mut loan, mut peer) = connected().await;
-        let (wire, sockets) = (loan.wire(), Sockets::default());
+        let (wire, sockets) = (loan.wire(), Counter::default());
         let actor = Some(BoxBody::new("the actor"));
         let socket = Socket { wire: wire.clone(), gate: gate(), actor, _open: sockets.opened(), _connection: None };
         let mut handover = Handover { wire, socket: Some(socket) };
@@ -447,7 +447,7 @@ mod tests {
         let (loan, mut peer) = connected().await;
         let actor = Some(BoxBody::new("the end"));
         let socket =
-            Socket { wire: loan.wire(), gate: gate(), actor, _open: Sockets::default().opened(), _connection: None };
+            Socket { wire: loan.wire(), gate: gate(), actor, _open: Counter::default().opened(), _connection: None };
         let mut run = std::pin::pin!(socket.run());
 
         let waits = poll_fn(|cx| Poll::Ready(run.as_mut().poll(cx).is_pending())).await;
@@ -466,7 +466,7 @@ mod tests {
     #[actix_web::test]
     async fn a_connection_is_handed_over_once() {
         let (loan, _peer) = connected().await;
-        let (wire, sockets) = (loan.wire(), Sockets::default());
+        let (wire, sockets) = (loan.wire(), Counter::default());
         wire.0.turn.set(Turn::Socket);
         let actor = Some(BoxBody::new("another actor"));
         let socket = Socket { wire: wire.clone(), gate: gate(), actor, _open: sockets.opened(), _connection: None };

@@ -14,7 +14,7 @@ use crate::memory::Memory;
 use crate::metrics::recorder::RecorderHandle;
 use crate::registry::RegistryHandle;
 use crate::shares::{Gate, Seats};
-use crate::state::{Sockets, State};
+use crate::state::{Counter, State};
 use crate::store::Store;
 use crate::ws::authenticate::Handshake;
 
@@ -36,7 +36,7 @@ pub struct Services {
     pub silent: Seats,
     /// The open sockets of accounts: a terminal without its client counts as one.
     pub dashboards: Gate,
-    pub sockets: Sockets,
+    pub sockets: Counter,
     pub timing: Timing,
 }
 

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use actix_web::rt;
 use serde_json::{Value, json};
-use signalbox_protocol::agent::Stream;
+use signalbox_protocol::agent::{CommandStatus, Stream};
 
 use crate::support::commands::answered;
 use crate::support::site::Site;
-use crate::support::uuid_of;
+use crate::support::{eventually, uuid_of};
 
 #[actix_web::test]
 async fn without_waiting_the_answer_comes_at_once_and_the_result_is_found_later() {
@@ -79,6 +80,27 @@ async fn a_graceful_stop_answers_who_waits() {
     if answer.status == 200 {
         assert_eq!(answer.json()["status"], "running");
     }
+}
+
+#[actix_web::test]
+async fn a_graceful_stop_waits_for_a_command_that_ends_soon() {
+    let site = Site::start().await;
+    let mut agent = site.agent().await;
+    let pending = site.run("make");
+    let id = agent.expect_execute().await.command_id;
+
+    let state = site.service.state.clone();
+    let (began, stopping) = (Instant::now(), rt::spawn(site.stop()));
+    eventually("the service stops", async || state.cluster.is_draining().then_some(())).await;
+    agent.send_result(id, CommandStatus::Succeeded, Some(0)).await;
+    let answer = answered(pending).await;
+
+    // It waits for 4 s, and a machine can be slower.
+    if began.elapsed() < Duration::from_secs(3) {
+        assert_eq!(answer.json()["status"], "succeeded", "{answer}");
+    }
+    drop(state);
+    stopping.await.unwrap();
 }
 
 #[actix_web::test]
