@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::alerts::{Alerts, Beside, Freshness};
 use crate::clock::Clock;
 use crate::feeds::{FeedFrame, Feeds, Topic};
-use crate::fleet::{Fleet, OF_NOW_MS, Snapshot};
+use crate::fleet::{Fleet, OF_NOW_MS, Recency, Snapshot};
 use crate::metrics::cardinality::Cardinality;
 use crate::metrics::described::{Described, Undescribed};
 use crate::metrics::known_series::KnownSeries;
@@ -294,20 +294,21 @@ impl Pipeline {
         self.tail.forget(server_id);
     }
 
-    /// Makes a sample the latest and publishes it. Returns whether it is the latest. An older sample comes from an agent that
-    /// catches up and sends its live samples first. It is not published: it would set a dashboard back, and a day of such
+    /// Makes a sample the latest and publishes it. Returns whether it is of the latest's time. An older sample comes from an agent
+    /// that catches up and sends its live samples first. It is not published: it would set a dashboard back, and a day of such
     /// samples would push the live ones out of the dashboard's queue.
     fn show(&self, snapshot: &Arc<Snapshot>, owner_id: Uuid, moment: ArrivalTime) -> bool {
         let topic = Topic::Server(snapshot.server_id);
-        let is_present = self.fleet.record(snapshot.clone(), moment.agent_now());
-        if is_present && self.feeds.is_watched(topic) {
+        let recency = self.fleet.record(snapshot.clone(), moment.agent_now());
+        let is_newest = recency == Recency::Newest;
+        if is_newest && self.feeds.is_watched(topic) {
             self.feeds.publish(topic, FeedFrame::Metrics(metrics_message(snapshot).into()));
         }
         // Subscribers to all servers on this instance read the fleet instead.
-        if is_present {
+        if is_newest {
             self.feeds.relay().sample(owner_id, snapshot);
         }
-        is_present
+        recency != Recency::Older
     }
 }
 

@@ -165,6 +165,16 @@ impl Server {
     }
 }
 
+/// How a sample compares with the latest one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recency {
+    /// It is the latest now.
+    Newest,
+    /// The latest has its time, and stays, as in the history.
+    Same,
+    Older,
+}
+
 impl Newest {
     /// Returns the traffic between the latest sample and this one, and the milliseconds between them. Returns `None` if both
     /// have the same time.
@@ -175,12 +185,14 @@ impl Newest {
         (elapsed_ms != 0).then(|| (before.traffic(now), elapsed_ms))
     }
 
-    /// Makes a sample the latest, unless there is a newer one. Returns whether it is the latest now. `now` is the time of the
-    /// machine that measured it.
-    fn take(&mut self, snapshot: Arc<Snapshot>, told: Option<(Traffic, i64)>, now: Timestamp) -> bool {
+    /// Makes a sample the latest, unless there is a newer one. `now` is the time of the machine that measured it.
+    fn take(&mut self, snapshot: Arc<Snapshot>, told: Option<(Traffic, i64)>, now: Timestamp) -> Recency {
         let taken_at = snapshot.sample.timestamp;
-        let is_newer = self.latest.as_ref().is_none_or(|old| old.sample.timestamp <= taken_at);
-        if is_newer {
+        let latest_at = self.latest.as_ref().map(|latest| latest.sample.timestamp);
+        if latest_at == Some(taken_at) {
+            return Recency::Same;
+        }
+        if latest_at < Some(taken_at) {
             if let Some((traffic, elapsed_ms)) = told {
                 (self.traffic, self.elapsed_ms) = (traffic, elapsed_ms);
             }
@@ -188,10 +200,10 @@ impl Newest {
             // The machine's clock was ahead and has been corrected: its old time must not block newer samples.
             (self.traffic, self.elapsed_ms) = (Traffic::default(), 0);
         } else {
-            return false;
+            return Recency::Older;
         }
         self.latest = Some(snapshot);
-        true
+        Recency::Newest
     }
 
     fn is_of_the_future(&self, now: Timestamp) -> bool {
@@ -258,10 +270,9 @@ impl Fleet {
         online.filter_map(|entry| entry.clock_offset_ms).collect()
     }
 
-    /// Makes a sample the latest, unless there is a newer one that is not in the future. Returns whether it is the latest now.
-    /// `now` is the time of the machine that measured it. One of several instances does so only for servers whose sessions it
-    /// holds.
-    pub fn record(&self, snapshot: Arc<Snapshot>, now: Timestamp) -> bool {
+    /// Makes a sample the latest, unless there is a newer one that is not in the future. `now` is the time of the machine that
+    /// measured it. One of several instances does so only for servers whose sessions it holds; for others it is older.
+    pub fn record(&self, snapshot: Arc<Snapshot>, now: Timestamp) -> Recency {
         // Computed before anything is locked: a sample may have a thousand interfaces.
         let before = self.servers.get(&snapshot.server_id).map(|server| server.newest.clone());
         let told = before.unwrap_or_default().tells(&snapshot);

@@ -8,7 +8,7 @@ use signalbox_protocol::Timestamp;
 use uuid::Uuid;
 
 use super::remote_cache::{RemoteCache, RemoteState};
-use super::{Presence, Server, ServerView, Snapshot};
+use super::{Presence, Recency, Server, ServerView, Snapshot};
 
 /// The state of every server on this instance.
 pub(super) type Servers = DashMap<Uuid, Server>;
@@ -21,7 +21,7 @@ pub(super) trait Reach: Send + Sync + 'static {
     fn offline(&self, servers: &Servers, server_id: Uuid, session_id: Uuid) -> bool;
 
     /// Makes a sample the latest, unless there is a newer one. Returns whether it is the latest now.
-    fn record(&self, servers: &Servers, snapshot: Arc<Snapshot>, told: Between, now: Timestamp) -> bool;
+    fn record(&self, servers: &Servers, snapshot: Arc<Snapshot>, told: Between, now: Timestamp) -> Recency;
 
     /// Returns what other instances published about a server.
     fn remote_state(&self, server_id: Uuid) -> RemoteState;
@@ -64,7 +64,7 @@ impl Reach for SoleReach {
         held
     }
 
-    fn record(&self, servers: &Servers, snapshot: Arc<Snapshot>, told: Between, now: Timestamp) -> bool {
+    fn record(&self, servers: &Servers, snapshot: Arc<Snapshot>, told: Between, now: Timestamp) -> Recency {
         servers.entry(snapshot.server_id).or_default().newest.take(snapshot, told, now)
     }
 
@@ -100,9 +100,9 @@ impl Reach for RemoteCache {
         true
     }
 
-    fn record(&self, servers: &Servers, snapshot: Arc<Snapshot>, told: Between, now: Timestamp) -> bool {
+    fn record(&self, servers: &Servers, snapshot: Arc<Snapshot>, told: Between, now: Timestamp) -> Recency {
         let server = servers.get_mut(&snapshot.server_id).filter(|server| server.session_id.is_some());
-        server.is_some_and(|mut server| server.newest.take(snapshot, told, now))
+        server.map_or(Recency::Older, |mut server| server.newest.take(snapshot, told, now))
     }
 
     fn remote_state(&self, server_id: Uuid) -> RemoteState {

@@ -20,11 +20,25 @@ fn kept(owner_id: Uuid, latest: Option<Arc<Snapshot>>, last_seen_at: Option<Time
 #[test]
 fn an_older_sample_does_not_become_the_latest() {
     let fleet = Fleet::default();
-    assert!(fleet.record(snapshot(2_000), now()));
+    assert_eq!(fleet.record(snapshot(2_000), now()), Recency::Newest);
 
-    assert!(!fleet.record(snapshot(1_000), now()));
+    assert_eq!(fleet.record(snapshot(1_000), now()), Recency::Older);
 
     assert_eq!(fleet.latest(Uuid::nil()).unwrap().sample.timestamp, Timestamp::from_millis(2_000));
+}
+
+#[test]
+fn of_two_samples_with_one_time_the_first_stays_the_latest() {
+    let fleet = Fleet::default();
+    let record = |cpu_percent| {
+        let sample = Sample { timestamp: Timestamp::from_millis(1_000), cpu_percent, ..Sample::default() };
+        fleet.record(Arc::new(Snapshot::new(Uuid::nil(), sample)), now())
+    };
+
+    assert_eq!(record(1.0), Recency::Newest);
+    assert_eq!(record(2.0), Recency::Same);
+
+    assert_eq!(fleet.latest(Uuid::nil()).unwrap().sample.cpu_percent, 1.0);
 }
 
 #[test]
@@ -86,9 +100,9 @@ fn a_snapshot_is_the_sample_with_its_server() {
 #[test]
 fn only_the_instance_with_the_session_has_the_state_of_a_server() {
     let ((fleet, _), owner, session) = (Fleet::among_others(), Uuid::from_u128(7), Uuid::from_u128(1));
-    assert!(!fleet.record(snapshot(1_000), now()), "no session");
+    assert_eq!(fleet.record(snapshot(1_000), now()), Recency::Older, "no session");
     fleet.online(Uuid::nil(), session, owner, Timestamp::from_millis(1));
-    assert!(fleet.record(snapshot(2_000), now()));
+    assert_eq!(fleet.record(snapshot(2_000), now()), Recency::Newest);
     assert!(fleet.latest(Uuid::nil()).is_some());
     assert_eq!((fleet.of_owner(owner).len(), fleet.of_owner(Uuid::nil()).len()), (1, 0));
 
@@ -97,7 +111,7 @@ fn only_the_instance_with_the_session_has_the_state_of_a_server() {
 
     assert_eq!(fleet.presence(Uuid::nil()), None);
     assert!(fleet.latest(Uuid::nil()).is_none() && fleet.view(Uuid::nil()).latest.is_none());
-    assert!(!fleet.record(snapshot(3_000), now()), "it comes late");
+    assert_eq!(fleet.record(snapshot(3_000), now()), Recency::Older, "it comes late");
     fleet.recall(kept(Uuid::nil(), None, None));
     assert!(!fleet.is_known_to_lack_samples(Uuid::nil()));
 }
@@ -141,14 +155,14 @@ fn a_stored_sample_does_not_replace_a_newer_published_one() {
 fn after_a_clock_correction_current_samples_become_the_latest() {
     let (fleet, now) = (Fleet::default(), Timestamp::from_millis(100_000_000));
     let at = |millis| now.plus_millis(millis).as_millis();
-    assert!(fleet.record(snapshot(at(7_200_000)), now.plus_millis(7_200_000)));
+    assert_eq!(fleet.record(snapshot(at(7_200_000)), now.plus_millis(7_200_000)), Recency::Newest);
 
-    assert!(!fleet.record(snapshot(at(-90_000)), now), "it is of the past");
-    assert!(fleet.record(snapshot(at(-1_000)), now));
+    assert_eq!(fleet.record(snapshot(at(-90_000)), now), Recency::Older, "it is of the past");
+    assert_eq!(fleet.record(snapshot(at(-1_000)), now), Recency::Newest);
 
     assert_eq!(fleet.latest(Uuid::nil()).unwrap().sample.timestamp, now.plus_millis(-1_000));
     assert_eq!(fleet.view(Uuid::nil()).traffic, Traffic::default());
-    assert!(!fleet.record(snapshot(at(-2_000)), now), "from now on the newest is the latest again");
+    assert_eq!(fleet.record(snapshot(at(-2_000)), now), Recency::Older, "from now on the newest is the latest again");
 }
 
 #[test]
@@ -157,7 +171,7 @@ fn a_clock_that_is_always_ahead_is_judged_by_its_own_time() {
     let of_agent = now.plus_millis(7_200_000);
     fleet.record(snapshot(of_agent.as_millis()), of_agent);
 
-    assert!(!fleet.record(snapshot(now.as_millis()), of_agent), "two hours old there");
+    assert_eq!(fleet.record(snapshot(now.as_millis()), of_agent), Recency::Older, "two hours old there");
 }
 
 #[test]
