@@ -174,7 +174,7 @@ impl Alerts {
                 }
                 // A change that people made in the meantime waits in the inbox.
                 Some(server) if server.is_watched() || !inbox.close_if_empty() => {
-                    self.evaluate(server, inbox.clone(), true);
+                    self.evaluate(server, inbox.clone(), true, None);
                     continue;
                 }
                 Some(_) | None => {}
@@ -238,7 +238,7 @@ impl Alerts {
                 let inbox = self.writer.new_inbox(Assignment::ShardOwner { last_seen_at, patient_until }, 0);
                 if server.is_watched() && self.takes_place(server_id, &inbox) {
                     held.insert(server_id, inbox.clone());
-                    self.evaluate(server, inbox, true);
+                    self.evaluate(server, inbox, true, None);
                 }
             }
         }

@@ -61,7 +61,7 @@ impl Assigner for All {
         Box::pin(async move {
             for server in alerts.writer.store.watched_servers(RuleScope::All).await? {
                 match alerts.inbox(server.server_id) {
-                    Some(inbox) if server.is_watched() => alerts.evaluate(server, inbox, true),
+                    Some(inbox) if server.is_watched() => alerts.evaluate(server, inbox, true, None),
                     Some(_) => {}
                     None => alerts.begin(server, Assignment::Sole, true),
                 }

@@ -368,22 +368,31 @@ impl Alerts {
     fn begin(&self, server: WatchedServer, assignment: Assignment, replays: bool) {
         if server.is_watched() {
             let inbox = self.writer.new_inbox(assignment, 0);
+            // Before any sample is put into the inbox.
+            let latest = self.writer.fleet.latest_and_distance(server.server_id);
             // First, so that a list that arrives now is not missed.
             self.writer.inboxes.insert(server.server_id, inbox.clone());
             if let Some(states) = self.states.of(server.server_id) {
                 inbox.put(Input::KeptStates(states));
             }
-            self.evaluate(server, inbox, replays);
+            self.evaluate(server, inbox, replays, latest);
         }
     }
 
-    /// Starts an evaluator for an inbox that is already registered.
-    fn evaluate(&self, mut server: WatchedServer, inbox: Arc<Inbox>, replays: bool) {
+    /// Starts an evaluator for an inbox that is already registered. `latest` is the sample before the first one in the inbox; a
+    /// replay finds it itself.
+    fn evaluate(
+        &self,
+        mut server: WatchedServer,
+        inbox: Arc<Inbox>,
+        replays: bool,
+        latest: Option<(Arc<Snapshot>, i64)>,
+    ) {
         inbox.set_evaluated();
         if let Assignment::SessionHolder(_) = inbox.assignment {
             server.last_seen_at = heard_before(&server);
         }
-        let watch = Watch::new(server, self.gone_after, self.now());
+        let watch = Watch::new(server, self.gone_after, self.now()).after(latest);
         inbox.set_late_window_ms(watch.late_window_ms());
         let writer = self.writer.clone();
         Evaluator::start_in_arbiter(&self.arbiter, move |_| Evaluator::new(writer, watch, inbox, replays));

@@ -94,6 +94,12 @@ impl Watch {
         }
     }
 
+    /// Takes the server's latest sample as the one before the next, which then has rates. With its distance from the one before it.
+    pub fn after(mut self, latest: Option<(Arc<Snapshot>, i64)>) -> Self {
+        self.before = latest.map(|(snapshot, elapsed_ms)| Previous { snapshot, elapsed_ms });
+        self
+    }
+
     /// Takes the changes that end alerts whose threshold was deleted or changed.
     pub fn take_orphans(&mut self) -> Vec<AlertChange> {
         std::mem::take(&mut self.orphans)

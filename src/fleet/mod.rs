@@ -279,6 +279,12 @@ impl Fleet {
         self.reach.record(&self.servers, snapshot, told, now)
     }
 
+    /// Returns the latest sample, and its distance in milliseconds from the one before it; 0 where that is not known.
+    pub fn latest_and_distance(&self, server_id: Uuid) -> Option<(Arc<Snapshot>, i64)> {
+        let server = self.servers.get(&server_id)?;
+        Some((server.newest.latest.clone()?, server.newest.elapsed_ms))
+    }
+
     pub fn latest(&self, server_id: Uuid) -> Option<Arc<Snapshot>> {
         self.servers.get(&server_id)?.newest.latest.clone()
     }

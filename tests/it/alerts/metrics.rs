@@ -28,8 +28,13 @@ impl Series {
 
     /// The next sample, of which the metric is `value`.
     fn next(&mut self, value: u64) -> Sample {
-        self.at = self.at.plus_millis(1000);
-        self.carried += value;
+        self.after(1, value)
+    }
+
+    /// The sample these seconds after the last one, of which the metric is `value`; a rate is that for each of them.
+    fn after(&mut self, seconds: u64, value: u64) -> Sample {
+        self.at = self.at.plus_millis(1000 * seconds.cast_signed());
+        self.carried += seconds * value;
         let mut sample = sample_at(self.at);
         let number = value as f64;
         match self.metric {
@@ -153,6 +158,23 @@ async fn a_reset_counter_has_no_rate() {
     probe.tell(vec![series.next(101)]).await;
     let alert = alarms.until_only(over, "active").await;
     assert_eq!(alert["value"], 101.0);
+}
+
+#[actix_web::test]
+async fn the_first_sample_after_a_servers_first_threshold_has_a_rate() {
+    for seconds in [1, 60] {
+        let site = Site::start().await;
+        let alarms = Alarms::at(&site);
+        let mut probe = Probe::at(&site).await;
+        let mut series = Series::new("network_in");
+        probe.tell(vec![series.after(seconds, 0), series.after(seconds, 50)]).await;
+
+        let over = alarms.add(Threshold::on("network_in", "gt", 100.0)).await;
+        probe.tell(vec![series.after(seconds, 101)]).await;
+
+        let alert = alarms.until_only(over, "active").await;
+        assert_eq!(alert["value"], 101.0, "every {seconds} s");
+    }
 }
 
 #[actix_web::test]
