@@ -21,6 +21,9 @@ use super::extract::fault::{Fault, Faults};
 use crate::memory::OverBudget;
 use crate::shares::Full;
 
+/// How long a client should wait after a 503, in seconds.
+const USUAL_PAUSE_SECONDS: u64 = 2;
+
 /// The longest text of an agent that an error contains, in bytes.
 const MAX_AGENT_DETAIL: usize = 1_000;
 
@@ -246,6 +249,11 @@ pub enum ApiError {
         detail: String,
         reason: String,
     },
+    /// Busy for a known time.
+    Paused {
+        detail: Cow<'static, str>,
+        seconds: u64,
+    },
     /// A fault of the service: the body does not explain it, but the log does.
     Internal(String),
 }
@@ -312,7 +320,7 @@ impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Invalid(faults) => write!(f, "{} faults in the request", faults.0.len()),
-            Self::Refused { detail, .. } => f.write_str(detail),
+            Self::Refused { detail, .. } | Self::Paused { detail, .. } => f.write_str(detail),
             Self::NotSigned { detail: text, .. } | Self::Internal(text) => f.write_str(text),
         }
     }
@@ -324,6 +332,7 @@ impl ResponseError for ApiError {
             Self::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Refused { code, .. } => code.status(),
             Self::NotSigned { .. } => ErrorCode::AgentRefused.status(),
+            Self::Paused { .. } => ErrorCode::Busy.status(),
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -335,7 +344,8 @@ impl ResponseError for ApiError {
             response.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
         }
         if status == StatusCode::SERVICE_UNAVAILABLE {
-            response.insert_header((header::RETRY_AFTER, "2"));
+            let seconds = if let Self::Paused { seconds, .. } = self { *seconds } else { USUAL_PAUSE_SECONDS };
+            response.insert_header((header::RETRY_AFTER, seconds));
         }
         let (detail, code, reason) = match self {
             Self::Invalid(faults) => {
@@ -343,6 +353,7 @@ impl ResponseError for ApiError {
             }
             Self::Refused { code, detail } => (detail.as_ref(), *code, None),
             Self::NotSigned { detail, reason } => (detail.as_str(), ErrorCode::AgentRefused, Some(reason.as_str())),
+            Self::Paused { detail, .. } => (detail.as_ref(), ErrorCode::Busy, None),
             Self::Internal(_) => (ErrorCode::InternalError.parts().2, ErrorCode::InternalError, None),
         };
         response.json(ErrorBody { detail, status_code: status.as_u16(), code: code.name(), reason })

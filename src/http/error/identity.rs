@@ -3,7 +3,7 @@
 use super::{ApiError, ErrorCode};
 use crate::auth::account::AccountError;
 use crate::auth::bearer::BearerError;
-use crate::auth::factors::FactorError;
+use crate::auth::factors::{FactorError, WRONG_CODES_WITHIN};
 use crate::auth::password::PasswordError;
 use crate::auth::setup::SetupError;
 use crate::auth::token::TokenError;
@@ -49,7 +49,9 @@ impl From<BearerError> for ApiError {
             BearerError::Token(TokenError::Expired) => Self::code(ErrorCode::TokenExpired),
             BearerError::Token(TokenError::Invalid) => Self::code(ErrorCode::TokenInvalid),
             BearerError::Ended => Self::code(ErrorCode::TokenRevoked),
-            BearerError::Revoked => refused(ErrorCode::TokenRevoked, "This token was revoked; create a new one".into()),
+            BearerError::Revoked => {
+                refused(ErrorCode::TokenRevoked, "This token was revoked, or does not exist; create a new one".into())
+            }
             BearerError::Network(address) => {
                 refused(ErrorCode::TokenInvalid, format!("This token is for other networks; you come from {address}"))
             }
@@ -74,7 +76,10 @@ impl From<FactorError> for ApiError {
             FactorError::WrongCode => {
                 refused(ErrorCode::InvalidCredentials, "The code is wrong or was used: enter the newest one")
             }
-            FactorError::TooManyCodes => refused(ErrorCode::Busy, "Too many wrong codes; try again in 15 minutes"),
+            FactorError::TooManyCodes => Self::Paused {
+                detail: "Too many wrong codes; try again in 15 minutes".into(),
+                seconds: WRONG_CODES_WITHIN.as_secs(),
+            },
             FactorError::NoRelyingParty(reason) => {
                 Self::Refused { code: ErrorCode::BadRequest, detail: reason.to_string().into() }
             }

@@ -37,6 +37,7 @@ fn agents() -> Value {
             "101": { "description": "Switching to WebSocket" },
             "400": { "$ref": "#/components/responses/BadRequest" },
             "403": { "$ref": "#/components/responses/Forbidden" },
+            "421": { "$ref": "#/components/responses/Misdirected" },
             "500": { "$ref": "#/components/responses/InternalError" },
         },
     })
@@ -178,6 +179,7 @@ fn socket(operation_id: &str, summary: &str, description: &str, parameters: &[Va
             "400": { "$ref": "#/components/responses/BadRequest" },
             "401": { "$ref": "#/components/responses/Unauthorized" },
             "403": { "$ref": "#/components/responses/Forbidden" },
+            "421": { "$ref": "#/components/responses/Misdirected" },
             "500": { "$ref": "#/components/responses/InternalError" },
         },
     })
