@@ -5,11 +5,22 @@ use core::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// Parses a network. A single address is a network of one.
+/// The length of the prefix `::ffff:0:0` that makes an IPv6 address of an IPv4 one (RFC 4291, 2.5.5.2).
+const MAPPED_PREFIX: u8 = 96;
+
+/// Parses a network. A single address is a network of one, and `::ffff:10.0.0.0/104` is 10.0.0.0/8.
 pub fn network(text: &str) -> Result<IpNet, &'static str> {
     let text = text.trim();
     let alone = || text.parse::<IpAddr>().map(IpNet::from);
-    text.parse().or_else(|_| alone()).map_err(|_| "write a network such as 10.0.0.0/8 or fd00::/8, or a single address")
+    let network = text.parse().or_else(|_| alone());
+    network.map(canonical).map_err(|_| "write a network such as 10.0.0.0/8 or fd00::/8, or a single address")
+}
+
+fn canonical(network: IpNet) -> IpNet {
+    let prefix = network.prefix_len().checked_sub(MAPPED_PREFIX);
+    let address = network.addr().to_canonical();
+    let mapped = prefix.filter(|_| network.addr().is_ipv6() && address.is_ipv4());
+    mapped.and_then(|prefix| IpNet::new(address, prefix).ok()).unwrap_or(network)
 }
 
 /// Whether one of these networks contains the address; `::ffff:10.0.0.1` counts as 10.0.0.1.
@@ -38,6 +49,21 @@ mod tests {
 
         for (address, expected) in cases {
             assert_eq!(any_has(&networks, address.parse().unwrap()), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn a_mapped_network_is_that_of_ipv4() {
+        let cases = [
+            ("::ffff:10.0.0.0/104", "10.0.0.0/8"),
+            ("::ffff:192.0.2.7", "192.0.2.7/32"),
+            ("::ffff:0:0/96", "0.0.0.0/0"),
+            ("::/0", "::/0"),
+            ("::ffff:0:0/95", "::ffff:0:0/95"),
+        ];
+
+        for (text, expected) in cases {
+            assert_eq!(network(text).unwrap(), expected.parse().unwrap(), "{text}");
         }
     }
 

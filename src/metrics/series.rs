@@ -70,7 +70,9 @@ impl Points {
     pub fn get(&self, place: usize) -> Option<Shown> {
         let point = self.values.get(place).filter(|point| point.weight > 0.0)?;
         let mean = point.sum / point.weight;
-        let avg = if self.is_float { mean } else { (mean * 100.0).round() / 100.0 };
+        let rounded = if self.is_float { mean } else { (mean * 100.0).round() / 100.0 };
+        // From 2^53 on not every product is exact, and the mean could leave the range.
+        let avg = rounded.max(point.least).min(point.greatest);
         Some(Shown { avg, min: point.least, max: point.greatest })
     }
 
@@ -288,5 +290,20 @@ fn add_rolled(
             Kind::Counter => points.add(*place, weight, values.map(|rate| field.rate(rate))),
             Kind::Gauge | Kind::Last => points.add(*place, weight, values.map(|value| field.value(value))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_of_many_bytes_stays_between_its_minimum_and_maximum() {
+        let bytes = 400_000_000_000_003.0;
+        let mut points = Points::default();
+
+        points.add(0, 5_000.0, [bytes; 3]);
+
+        assert_eq!(points.get(0), Some(Shown { avg: bytes, min: bytes, max: bytes }));
     }
 }

@@ -253,21 +253,20 @@ impl<T: paperclip::v2::schema::Apiv2Schema> paperclip::v2::schema::Apiv2Schema f
     }
 }
 
+const MAX_PORT: u64 = u16::MAX as u64;
+
 /// A TCP port.
 #[derive(Debug, Clone, Copy)]
 pub struct Port(pub u16);
 
 impl Deserr<Faults> for Port {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
-        match value {
-            Value::Integer(0) | Value::NegativeInteger(_) => Err(below(1, location)),
-            Value::Integer(number) => u16::try_from(number).map(Self).map_err(|_| above(u64::from(u16::MAX), location)),
-            other => Err(wrong_kind(other.kind(), &[ValueKind::Integer], location)),
-        }
+        let Number(port) = Number::<1, MAX_PORT>::deserialize_from_value(value, location)?;
+        u16::try_from(port).map(Self).map_err(|_| above(MAX_PORT, location))
     }
 }
 
-described!(Port, json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": 65_535, "example": 22 }));
+described!(Port, json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_PORT, "example": 22 }));
 
 /// A whole number from `MIN` to `MAX`.
 #[derive(Debug, Clone, Copy)]
@@ -276,6 +275,9 @@ pub struct Number<const MIN: u64, const MAX: u64>(pub u64);
 impl<const MIN: u64, const MAX: u64> Deserr<Faults> for Number<MIN, MAX> {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
         match value {
+            // A whole number that fits no integer is read as a float.
+            Value::Float(number) if number >= u64::MAX as f64 => Err(above(MAX, location)),
+            Value::Float(number) if number <= i64::MIN as f64 => Err(below(MIN, location)),
             Value::Integer(number) if number > MAX => Err(above(MAX, location)),
             Value::Integer(number) if number >= MIN => Ok(Self(number)),
             Value::Integer(_) | Value::NegativeInteger(_) => Err(below(MIN, location)),
