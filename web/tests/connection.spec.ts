@@ -74,6 +74,11 @@ test('a page that is opened while the service is away waits for it', async ({ pa
   await page.route('**/api/**', (route) => route.abort());
   await page.reload();
   await expect(page.getByRole('heading', { name: t.app.unreachable() })).toBeVisible();
+  // It keeps the focus when it has tried again on its own.
+  const tryNow = page.getByRole('button', { name: t.app.tryNow() });
+  await tryNow.focus();
+  await page.waitForEvent('requestfailed');
+  await expect(tryNow).toBeFocused();
   await page.unroute('**/api/**');
 
   await expect(page.getByRole('link', { name: 'steady' })).toBeVisible();

@@ -60,7 +60,8 @@ class Session {
 
   /** Finds out whether somebody is still signed in. */
   async start(): Promise<void> {
-    this.state = 'starting';
+    // A page that says so keeps saying it, with its focus, while it tries again.
+    if (this.state !== 'unreachable') this.state = 'starting';
     try {
       if (await this.#refresh()) await this.#signedIn();
       else this.state = 'signed-out';
@@ -198,7 +199,8 @@ class Session {
 
   /** A pair of tokens, whose second one goes into the cookie; only a message where there was no cookie. */
   #askForTokens(): Promise<TokenPair | Done | undefined> {
-    const headers = this.state === 'starting' ? COOKIE_IF_ANY : COOKIE;
+    const isStarting = this.state === 'starting' || this.state === 'unreachable';
+    const headers = isStarting ? COOKIE_IF_ANY : COOKIE;
     const ask = (signal: AbortSignal): Promise<Answer<TokenPair | Done | undefined>> =>
       api.POST('/api/v1/auth/refresh', { headers, signal });
     const early = takeRefresh();
