@@ -25,10 +25,10 @@ use crate::store::{
 const TOTP_PURPOSE: &[u8] = b"totp secrets";
 const CHALLENGE_PURPOSE: &[u8] = b"passkey challenges";
 
-/// Wrong codes of an account in [`WRONG_CODES_WITHIN`]. Only someone with the password can show any: they would need years to
-/// guess one, and the account's owner mistypes less.
+/// Wrong codes of an account in [`WITHIN`]. Only someone with the password can show any: they would need years to guess one,
+/// and the account's owner mistypes less.
 const MAX_FAILURES: i32 = 10;
-pub const WRONG_CODES_WITHIN: Duration = Duration::from_secs(15 * 60);
+const WITHIN: Duration = Duration::from_secs(15 * 60);
 
 /// How long a proof counts for changes of the ways to sign in, where `--step-up` sets no time.
 const WAYS_IN_STEP_UP: Duration = Duration::from_secs(15 * 60);
@@ -63,7 +63,10 @@ pub enum FactorError {
     #[error("the code is wrong")]
     WrongCode,
     #[error("too many wrong codes")]
-    TooManyCodes,
+    TooManyCodes {
+        /// Until codes are accepted again.
+        seconds: u64,
+    },
     #[error(transparent)]
     NoRelyingParty(#[from] NoRelyingParty),
     #[error(transparent)]
@@ -244,10 +247,11 @@ impl Factors {
     /// Accepts a code of the app or a recovery code, each once. `actor` used it.
     pub async fn accept(&self, totp: &Totp, code: &SecretString, actor: &Actor) -> Result<Accepted, FactorError> {
         let now = self.now();
-        let within_ms = i64::try_from(WRONG_CODES_WITHIN.as_millis()).unwrap_or(i64::MAX);
+        let within_ms = i64::try_from(WITHIN.as_millis()).unwrap_or(i64::MAX);
         let throttle = Throttle { max_failures: MAX_FAILURES, within_ms, now };
-        if throttle.is_reached(totp) {
-            return Err(FactorError::TooManyCodes);
+        if let Some(until) = throttle.reached_until(totp) {
+            let seconds = until.millis_since(now).unsigned_abs().div_ceil(1_000);
+            return Err(FactorError::TooManyCodes { seconds });
         }
         // Recovery codes work without the key that encrypted the secret.
         let secret = self.secret_of(totp).inspect_err(|error| {

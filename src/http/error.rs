@@ -21,7 +21,7 @@ use super::extract::fault::{Fault, Faults};
 use crate::memory::OverBudget;
 use crate::shares::Full;
 
-/// How long a client should wait after a 503, in seconds.
+/// How long a client should wait after a 503, in seconds: a queue is usually shorter by then.
 const USUAL_PAUSE_SECONDS: u64 = 2;
 
 /// The longest text of an agent that an error contains, in bytes.
@@ -251,7 +251,7 @@ pub enum ApiError {
     },
     /// Busy for a known time.
     Paused {
-        detail: Cow<'static, str>,
+        detail: String,
         seconds: u64,
     },
     /// A fault of the service: the body does not explain it, but the log does.
@@ -320,8 +320,10 @@ impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Invalid(faults) => write!(f, "{} faults in the request", faults.0.len()),
-            Self::Refused { detail, .. } | Self::Paused { detail, .. } => f.write_str(detail),
-            Self::NotSigned { detail: text, .. } | Self::Internal(text) => f.write_str(text),
+            Self::Refused { detail, .. } => f.write_str(detail),
+            Self::NotSigned { detail: text, .. } | Self::Paused { detail: text, .. } | Self::Internal(text) => {
+                f.write_str(text)
+            }
         }
     }
 }
@@ -353,7 +355,7 @@ impl ResponseError for ApiError {
             }
             Self::Refused { code, detail } => (detail.as_ref(), *code, None),
             Self::NotSigned { detail, reason } => (detail.as_str(), ErrorCode::AgentRefused, Some(reason.as_str())),
-            Self::Paused { detail, .. } => (detail.as_ref(), ErrorCode::Busy, None),
+            Self::Paused { detail, .. } => (detail.as_str(), ErrorCode::Busy, None),
             Self::Internal(_) => (ErrorCode::InternalError.parts().2, ErrorCode::InternalError, None),
         };
         response.json(ErrorBody { detail, status_code: status.as_u16(), code: code.name(), reason })

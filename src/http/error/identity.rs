@@ -3,7 +3,7 @@
 use super::{ApiError, ErrorCode};
 use crate::auth::account::AccountError;
 use crate::auth::bearer::BearerError;
-use crate::auth::factors::{FactorError, WRONG_CODES_WITHIN};
+use crate::auth::factors::FactorError;
 use crate::auth::password::PasswordError;
 use crate::auth::setup::SetupError;
 use crate::auth::token::TokenError;
@@ -76,10 +76,13 @@ impl From<FactorError> for ApiError {
             FactorError::WrongCode => {
                 refused(ErrorCode::InvalidCredentials, "The code is wrong or was used: enter the newest one")
             }
-            FactorError::TooManyCodes => Self::Paused {
-                detail: "Too many wrong codes; try again in 15 minutes".into(),
-                seconds: WRONG_CODES_WITHIN.as_secs(),
-            },
+            FactorError::TooManyCodes { seconds } => {
+                let minutes = match seconds.div_ceil(60) {
+                    1 => "a minute".to_owned(),
+                    minutes => format!("{minutes} minutes"),
+                };
+                Self::Paused { detail: format!("Too many wrong codes; try again in {minutes}"), seconds }
+            }
             FactorError::NoRelyingParty(reason) => {
                 Self::Refused { code: ErrorCode::BadRequest, detail: reason.to_string().into() }
             }

@@ -32,9 +32,10 @@ impl Throttle {
         Millis::from(self.now.plus_millis(-self.within_ms))
     }
 
-    /// Whether this account has shown too many wrong codes.
-    pub fn is_reached(self, totp: &Totp) -> bool {
-        totp.failures >= self.max_failures && totp.failing_since > self.since()
+    /// When this account may show codes again; `None` unless it has shown too many wrong ones.
+    pub fn reached_until(self, totp: &Totp) -> Option<Timestamp> {
+        let until = Timestamp::from(totp.failing_since).plus_millis(self.within_ms);
+        (totp.failures >= self.max_failures && until > self.now).then_some(until)
     }
 
     /// The same as a condition of a query.
