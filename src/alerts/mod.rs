@@ -368,7 +368,6 @@ impl Alerts {
     fn begin(&self, server: WatchedServer, assignment: Assignment, replays: bool) {
         if server.is_watched() {
             let inbox = self.writer.new_inbox(assignment, 0);
-            // Before any sample is put into the inbox.
             let latest = self.writer.fleet.latest_and_distance(server.server_id);
             // First, so that a list that arrives now is not missed.
             self.writer.inboxes.insert(server.server_id, inbox.clone());
@@ -379,8 +378,8 @@ impl Alerts {
         }
     }
 
-    /// Starts an evaluator for an inbox that is already registered. `latest` is the sample before the first one in the inbox; a
-    /// replay finds it itself.
+    /// Starts an evaluator for an inbox that is already registered. `latest` is the sample before the first one in the inbox, or
+    /// rarely that one; a replay finds its own.
     fn evaluate(
         &self,
         mut server: WatchedServer,

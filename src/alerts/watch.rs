@@ -94,7 +94,7 @@ impl Watch {
         }
     }
 
-    /// Takes the server's latest sample as the one before the next, which then has rates. With its distance from the one before it.
+    /// Takes the server's latest sample, and its distance from the one before it, as what comes before the next: that has rates then.
     pub fn after(mut self, latest: Option<(Arc<Snapshot>, i64)>) -> Self {
         self.before = latest.map(|(snapshot, elapsed_ms)| Previous { snapshot, elapsed_ms });
         self
@@ -186,9 +186,15 @@ impl Watch {
             Freshness::Live => &mut self.before,
             Freshness::Late => &mut self.before_late,
         };
-        let before = place.take();
-        let elapsed_ms = before.as_ref().map_or(0, |before| sample_at.millis_since(before.snapshot.sample.timestamp));
-        *place = Some(Previous { snapshot: snapshot.clone(), elapsed_ms });
+        let before = if place.as_ref().is_some_and(|before| before.snapshot.sample.timestamp == sample_at) {
+            // The same once more, or the one that was taken as the latest: it has no distance.
+            None
+        } else {
+            let before = place.take();
+            let elapsed_ms = before.as_ref().map_or(0, |it| sample_at.millis_since(it.snapshot.sample.timestamp));
+            *place = Some(Previous { snapshot: snapshot.clone(), elapsed_ms });
+            before
+        };
         if let (Some(processes), Freshness::Live) = (processes, freshness) {
             self.processes = Some((sample_at, processes));
         }

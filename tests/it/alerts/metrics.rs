@@ -178,6 +178,23 @@ async fn the_first_sample_after_a_servers_first_threshold_has_a_rate() {
 }
 
 #[actix_web::test]
+async fn a_sample_that_comes_twice_keeps_the_rate_of_the_next() {
+    let site = Site::start().await;
+    let alarms = Alarms::at(&site);
+    let over = alarms.add(Threshold::on("network_in", "gt", 100.0)).await;
+    let mut probe = Probe::at(&site).await;
+    let mut series = Series::new("network_in");
+    let (first, second) = (series.after(60, 0), series.after(60, 50));
+
+    probe.tell(vec![first, second.clone()]).await;
+    probe.tell(vec![second]).await;
+    probe.tell(vec![series.after(60, 101)]).await;
+
+    let alert = alarms.until_only(over, "active").await;
+    assert_eq!(alert["value"], 101.0);
+}
+
+#[actix_web::test]
 async fn a_server_without_swap_has_no_alert_of_it() {
     let site = Site::start().await;
     let alarms = Alarms::at(&site);
