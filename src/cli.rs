@@ -141,15 +141,15 @@ pub struct ServeArgs {
     #[arg(long, env = "SIGNALBOX_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8000", value_parser = listen)]
     pub listen: SocketAddr,
     /// Address at which people reach the service, such as https://signalbox.example.com, without a path. Pages of this
-    /// address may sign in, notifications link to it, and the first account needs the setup code
+    /// address may sign in, notifications link to it, and the first account needs the setup code [default: none]
     #[arg(long, env = "SIGNALBOX_PUBLIC_URL", value_name = "URL", value_parser = public_url)]
     pub public_url: Option<String>,
     /// Networks or addresses of proxies, separated by commas. Their X-Forwarded-For or Forwarded names the client in the
-    /// audit log and the list of sign-ins, and they may pass on any host name
+    /// audit log and the list of sign-ins, and they may pass on any host name [default: none]
     #[arg(long, env = "SIGNALBOX_TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
     pub trusted_proxies: Vec<IpNet>,
     /// Origins of other pages, such as https://dashboard.example.com, separated by commas. These pages may open WebSockets
-    /// and send the refresh token's cookie
+    /// and send the refresh token's cookie [default: none]
     #[arg(long, env = "SIGNALBOX_ALLOWED_ORIGINS", value_name = "ORIGIN", value_delimiter = ',', value_parser = origin)]
     pub allowed_origins: Vec<String>,
     /// Who can create an account; closed: only the first account can be created
@@ -188,11 +188,11 @@ pub struct ServeArgs {
     #[arg(long, env = "SIGNALBOX_NATS_URL", value_name = "URL", help_heading = heading::INSTANCES, hide_env_values = true,
           value_parser = secret)]
     pub nats_url: Option<SecretString>,
-    /// File with the token and key of a NATS user, as NATS' own tools write it
+    /// File with the token and key of a NATS user, as NATS' own tools write it [default: none]
     #[arg(long, env = "SIGNALBOX_NATS_CREDENTIALS_FILE", value_name = "FILE", help_heading = heading::INSTANCES,
           requires = "nats_url")]
     pub nats_credentials_file: Option<PathBuf>,
-    /// CA certificates (PEM) to trust in addition to the system's for connections to NATS
+    /// CA certificates (PEM) to trust in addition to the system's for connections to NATS [default: none]
     #[arg(long, env = "SIGNALBOX_NATS_CA_FILE", value_name = "FILE", help_heading = heading::INSTANCES, requires = "nats_url")]
     pub nats_ca_file: Option<PathBuf>,
     /// Prefix of all NATS subjects, for several deployments on one NATS server
@@ -233,10 +233,11 @@ pub struct ServeArgs {
           default_value_t = EVENT_DAYS, value_parser = days())]
     pub retention_events: u32,
     /// Private, loopback or link-local networks that notifications may go to, such as 10.0.0.0/8, separated by commas
+    /// [default: none]
     #[arg(long, env = "SIGNALBOX_NOTIFICATION_NETWORKS", value_name = "CIDR", help_heading = heading::NOTIFICATIONS,
           value_delimiter = ',', value_parser = network)]
     pub notification_networks: Vec<IpNet>,
-    /// CA certificates (PEM) to trust in addition to the system's when notifications are sent
+    /// CA certificates (PEM) to trust in addition to the system's when notifications are sent [default: none]
     #[arg(long, env = "SIGNALBOX_NOTIFICATION_CA_FILE", value_name = "FILE", help_heading = heading::NOTIFICATIONS)]
     pub notification_ca_file: Option<PathBuf>,
     /// Mail server: smtps://user:password@host, smtp://host:587 for STARTTLS, or smtp://host:25?tls=none without encryption
@@ -244,7 +245,7 @@ pub struct ServeArgs {
     #[arg(long, env = "SIGNALBOX_SMTP_URL", value_name = "URL", help_heading = heading::NOTIFICATIONS, hide_env_values = true,
           value_parser = secret, requires = "smtp_from")]
     pub smtp_url: Option<SecretString>,
-    /// Sender of e-mail, such as signalbox@example.com
+    /// Sender of e-mail, such as signalbox@example.com [default: none]
     #[arg(long, env = "SIGNALBOX_SMTP_FROM", value_name = "ADDRESS", help_heading = heading::NOTIFICATIONS,
           requires = "smtp_url")]
     pub smtp_from: Option<String>,

@@ -28,6 +28,19 @@ fn flags_are_those_of_the_programs() {
 }
 
 #[test]
+fn the_help_names_each_default() {
+    let (service, agent) = (signalbox::cli::Cli::command(), signalbox_agent::cli::Cli::command());
+    let serve = service.find_subcommand("serve").unwrap();
+
+    for flag in serve.get_arguments().chain(agent.get_arguments()) {
+        let is_optional = flag.get_action().takes_values() && !flag.is_required_set();
+        let help = flag.get_help().unwrap().to_string();
+        let has_default = !flag.get_default_values().is_empty() || help.contains("[default: ");
+        assert!(has_default || !is_optional, "{flag}: {help}");
+    }
+}
+
+#[test]
 fn bounds_are_those_that_the_programs_enforce() {
     let service = flags::service(&signalbox::cli::Cli::command());
     let agent = flags::agent(&signalbox_agent::cli::Cli::command());

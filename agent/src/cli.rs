@@ -31,10 +31,11 @@ pub struct Cli {
     url: ServiceUrl,
 
     /// The agent's key. Other users of this machine can see it in the list of processes: prefer --key-file
+    /// [default: none]
     #[arg(long, env = "SIGNALBOX_AGENT_KEY", value_name = "KEY", hide_env_values = true, conflicts_with = "key_file")]
     key: Option<String>,
 
-    /// File that contains the agent's key
+    /// File that contains the agent's key [default: none]
     #[arg(long, env = "SIGNALBOX_AGENT_KEY_FILE", value_name = "FILE")]
     key_file: Option<PathBuf>,
 
@@ -56,7 +57,7 @@ pub struct Cli {
     #[arg(long, env = "SIGNALBOX_AGENT_CA_FILE", value_name = "FILE")]
     ca_file: Option<PathBuf>,
 
-    /// Policy file (TOML), in place of the other flags of the policy
+    /// Policy file (TOML), in place of the other flags of the policy [default: none]
     #[arg(
         long, env = "SIGNALBOX_AGENT_POLICY", value_name = "FILE", help_heading = POLICY,
         conflicts_with_all = ["processes", "commands", "docker", "docker_host", "logs", "log_path", "terminal", "record"]
@@ -85,6 +86,7 @@ pub struct Cli {
     logs: Option<Switch>,
 
     /// Log file, or directory of log files, that the service may read; repeatable (in the variable: separated by colons)
+    /// [default: none]
     #[arg(long, env = "SIGNALBOX_AGENT_LOG_PATH", value_name = "PATH", help_heading = POLICY,
           value_parser = LogPathsParser)]
     log_path: Vec<LogPaths>,

@@ -18,7 +18,7 @@ pub struct OidcArgs {
     #[arg(long, env = "SIGNALBOX_OIDC_ISSUER", value_name = "URL", help_heading = SIGN_IN, value_parser = oidc::issuer,
           requires = "oidc_client_id")]
     pub oidc_issuer: Option<String>,
-    /// Name of this service at the provider
+    /// Name of this service at the provider [default: none]
     #[arg(long, env = "SIGNALBOX_OIDC_CLIENT_ID", value_name = "ID", help_heading = SIGN_IN, value_parser = filled,
           requires = "oidc_issuer")]
     pub oidc_client_id: Option<String>,
@@ -39,7 +39,7 @@ pub struct OidcArgs {
     #[arg(long, env = "SIGNALBOX_OIDC_NAME", value_name = "NAME", help_heading = SIGN_IN, value_parser = name,
           requires = "oidc_issuer")]
     pub oidc_name: Option<String>,
-    /// CA certificates (PEM) to trust in addition to the system's for connections to the provider
+    /// CA certificates (PEM) to trust in addition to the system's for connections to the provider [default: none]
     #[arg(long, env = "SIGNALBOX_OIDC_CA_FILE", value_name = "FILE", help_heading = SIGN_IN, requires = "oidc_issuer")]
     pub oidc_ca_file: Option<PathBuf>,
     /// Who may sign in with a password; admins: administrators only; off: only the oldest administrator with a password,
