@@ -16,10 +16,11 @@ pub fn network(text: &str) -> Result<IpNet, &'static str> {
     network.map(canonical).map_err(|_| "write a network such as 10.0.0.0/8 or fd00::/8, or a single address")
 }
 
+/// The network of IPv4 addresses, where one of IPv6 has nothing else.
 fn canonical(network: IpNet) -> IpNet {
     let prefix = network.prefix_len().checked_sub(MAPPED_PREFIX);
     let address = network.addr().to_canonical();
-    let mapped = prefix.filter(|_| network.addr().is_ipv6() && address.is_ipv4());
+    let mapped = prefix.filter(|_| address.is_ipv4());
     mapped.and_then(|prefix| IpNet::new(address, prefix).ok()).unwrap_or(network)
 }
 

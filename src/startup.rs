@@ -167,7 +167,7 @@ impl Application {
         self.state.clone()
     }
 
-    /// Serves until `stop` resolves, then ends in order: refuses new connections, lets running requests end, closes agents and
+    /// Serves until `stop` resolves, then ends in order: accepts no new connections, lets running requests end, closes agents and
     /// dashboards, answers the requests that are left, writes samples and events, closes the database.
     pub async fn run_until_stopped(mut self, stop: impl Future<Output = ()> + 'static) -> Result<(), StartupError> {
         let handle = self.server.handle();

@@ -20,7 +20,7 @@ pub(super) trait Reach: Send + Sync + 'static {
     /// Takes in that a session has left a server. Returns whether it was the one that held it.
     fn offline(&self, servers: &Servers, server_id: Uuid, session_id: Uuid) -> bool;
 
-    /// Makes a sample the latest, unless there is a newer one. Returns whether it is the latest now.
+    /// Makes a sample the latest, unless there is a newer one. Of a server whose session is elsewhere every sample is older.
     fn record(&self, servers: &Servers, snapshot: Arc<Snapshot>, told: Between, now: Timestamp) -> Recency;
 
     /// Returns what other instances published about a server.

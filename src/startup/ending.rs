@@ -14,7 +14,8 @@ use crate::state::State;
 /// For all steps together. The service promises 10 s; the rest is for the end of its threads.
 const WITHIN: Duration = Duration::from_millis(9_500);
 
-/// How long running requests may continue when the service is asked to stop, and again how long those that are left then may.
+/// How long running requests may continue when the service is asked to stop. Those that are left then have the rest of the time, at
+/// most as much again.
 pub const DRAIN: Duration = Duration::from_secs(4);
 pub const LEAST_DRAIN: Duration = Duration::from_secs(1);
 
@@ -96,7 +97,7 @@ impl Deadline {
     }
 }
 
-/// Waits for `stop`, then refuses new connections, lets running requests end, closes agents and dashboards, and lets the server
+/// Waits for `stop`, then accepts no new connections, lets running requests end, closes agents and dashboards, and lets the server
 /// answer what is left. Sends to `ending` how long that may take.
 pub async fn stop_when(
     stop: impl Future<Output = Deadline>,
@@ -130,7 +131,7 @@ pub async fn stop_when(
     stopped.await;
 }
 
-/// Waits for the requests that run: many of them need an agent.
+/// Waits for the requests that run: many of them need an agent. Anybody can make a stop take this long, by a body that does not come.
 async fn running_requests_end(state: &State, deadline: Deadline) {
     if state.cluster.company.is_displaced() {
         // Another service has the database already.

@@ -76,8 +76,10 @@ test('a page that is opened while the service is away waits for it', async ({ pa
   await expect(page.getByRole('heading', { name: t.app.unreachable() })).toBeVisible();
   // It keeps the focus when it has tried again on its own.
   const tryNow = page.getByRole('button', { name: t.app.tryNow() });
+  await expect(tryNow).toHaveAttribute('aria-busy', 'false');
+  const tried = page.waitForEvent('requestfailed');
   await tryNow.focus();
-  await page.waitForEvent('requestfailed');
+  await tried;
   await expect(tryNow).toBeFocused();
   await page.unroute('**/api/**');
 

@@ -275,7 +275,7 @@ pub struct Number<const MIN: u64, const MAX: u64>(pub u64);
 impl<const MIN: u64, const MAX: u64> Deserr<Faults> for Number<MIN, MAX> {
     fn deserialize_from_value<V: IntoValue>(value: Value<V>, location: ValuePointerRef<'_>) -> Result<Self, Faults> {
         match value {
-            // A whole number that fits no integer is read as a float.
+            // A whole number that fits no integer is read as a float, and so is 1e20.
             Value::Float(number) if number >= u64::MAX as f64 => Err(above(MAX, location)),
             Value::Float(number) if number <= i64::MIN as f64 => Err(below(MIN, location)),
             Value::Integer(number) if number > MAX => Err(above(MAX, location)),

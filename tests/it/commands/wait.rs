@@ -92,13 +92,16 @@ async fn a_graceful_stop_waits_for_a_command_that_ends_soon() {
     let state = site.service.state.clone();
     let (began, stopping) = (Instant::now(), rt::spawn(site.stop()));
     eventually("the service stops", async || state.cluster.is_draining().then_some(())).await;
-    agent.send_result(id, CommandStatus::Succeeded, Some(0)).await;
+    // The service waits for 4 s, and a machine can be slower.
+    let is_slow = began.elapsed() > Duration::from_secs(2);
+    if !is_slow {
+        agent.send_result(id, CommandStatus::Succeeded, Some(0)).await;
+    }
     let answer = answered(pending).await;
 
-    // It waits for 4 s, and a machine can be slower.
-    if began.elapsed() < Duration::from_secs(3) {
-        assert_eq!(answer.json()["status"], "succeeded", "{answer}");
-    }
+    let is_late = is_slow || began.elapsed() > Duration::from_secs(3);
+    let expected = if is_late { ["succeeded", "running"].as_slice() } else { &["succeeded"] };
+    assert!(answer.json()["status"].as_str().is_some_and(|status| expected.contains(&status)), "{answer}");
     drop(state);
     stopping.await.unwrap();
 }
