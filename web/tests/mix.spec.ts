@@ -69,7 +69,10 @@ test('the lines of one log can be hidden, and a log taken away; the address says
   site,
 }) => {
   const names = [site.unique('keep'), site.unique('leave')];
-  for (const name of names) writeFileSync(join(control.logs, `${name}.log`), at(1, `from ${name}.`));
+  // Of one there is more than is in sight.
+  const many = Array.from({ length: 200 }, (_, index) => at(1, `from ${names[0]}. ${index}`)).join('');
+  writeFileSync(join(control.logs, `${names[0]}.log`), many);
+  writeFileSync(join(control.logs, `${names[1]}.log`), at(2, `from ${names[1]}.`));
   const keys = names.map((name) => ['log', `${control.server.id}:file:${join(control.logs, `${name}.log`)}`]);
   await enter(page, control.account, `/logs?${new URLSearchParams(keys)}`);
   const [keep, leave] = names.map((name) => `from ${name}.`) as [string, string];
@@ -80,10 +83,19 @@ test('the lines of one log can be hidden, and a log taken away; the address says
   await expect(linesOf(page)).not.toContainText(leave);
   await page.getByRole('button', { name: new RegExp(`^${names[1]}`), pressed: false }).click();
   await expect(linesOf(page)).toContainText(leave);
+  const read = linesOf(page)
+    .locator('.message')
+    .filter({ hasText: /\. 103\b/ });
+  await linesOf(page).evaluate((box) => (box.scrollTop = box.scrollHeight / 2));
+  await expect(read).toBeInViewport();
   await page.getByRole('button', { name: t.mix.remove({ name: `${names[1]}.log` }) }).click();
 
+  const pane = page.getByRole('region', { name: t.mix.title(), exact: true });
+  await expect(pane.getByText(t.mix.lineCount({ count: 200 }), { exact: true })).toBeVisible();
   await expect(linesOf(page)).not.toContainText(leave);
   await expect(linesOf(page)).toContainText(keep);
+  // The lines that somebody reads stay in sight.
+  await expect(read).toBeInViewport();
   await expect(page).not.toHaveURL(new RegExp(names[1] ?? ''));
 });
 

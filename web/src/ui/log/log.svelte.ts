@@ -6,6 +6,7 @@ import { heightOf, SHOWN_CHARACTERS, type Layout } from './layout';
 import { LineLevels } from './lineLevels.svelte';
 import type { Level } from './levels';
 import { Lines, MOST_LINES, note, written, type Line } from './lines';
+import { Renumbering } from './renumbering';
 import { Rows } from './rows';
 import { Search } from './search.svelte';
 
@@ -14,6 +15,8 @@ export interface Span {
   from: number;
   to: number;
 }
+
+type OnLine = (number: number) => void;
 
 export class Log {
   readonly lines: Lines;
@@ -61,8 +64,9 @@ export class Log {
   #isTold = true;
   #hasGrown = false;
   #changed: () => void = () => undefined;
-  #reveal: (number: number) => void = () => undefined;
-  #hold: (number: number) => void = () => undefined;
+  #reveal: OnLine = () => undefined;
+  #hold: OnLine = () => undefined;
+  #renumbered: (by: Renumbering) => void = () => undefined;
 
   constructor(capacity = MOST_LINES) {
     this.lines = new Lines(capacity);
@@ -79,12 +83,13 @@ export class Log {
   }
 
   /** Sets who draws it. `changed` is called at most once until the drawing is done. */
-  drawnBy(changed: () => void, reveal: (number: number) => void, hold: (number: number) => void): () => void {
+  drawnBy(changed: () => void, reveal: OnLine, hold: OnLine, renumbered: (by: Renumbering) => void): () => void {
     this.#changed = changed;
     this.#reveal = reveal;
     this.#hold = hold;
+    this.#renumbered = renumbered;
     return () => {
-      this.#changed = this.#reveal = this.#hold = () => undefined;
+      this.#changed = this.#reveal = this.#hold = this.#renumbered = () => undefined;
     };
   }
 
@@ -102,7 +107,14 @@ export class Log {
     // What came during a pause is not among those.
     const aside = this.#aside;
     this.#aside = null;
+    const numbers = new Renumbering(this.lines, lines);
+    const cursor = this.cursor === null ? null : numbers.of(this.cursor);
+    const [open, expanded] = [numbers.ofAll(this.#open), numbers.ofAll(this.#expanded)];
     this.clear();
+    this.cursor = cursor;
+    for (const number of open) this.#open.add(number);
+    for (const number of expanded) this.#expanded.add(number);
+    this.#renumbered(numbers);
     this.#take(lines);
     this.#aside = aside;
   }

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Line } from './lines';
 import { rows, lines as linesOf, log as logWith } from './testing';
 
 beforeEach(() => {
@@ -136,11 +137,32 @@ it('other lines take the place of those that are held, also while it is paused',
   expect(rows(log)).toEqual(['a', 'b', 'c']);
 });
 
+it('the cursor and a line that is open stay at their lines when others take their place between these', () => {
+  const log = logWith();
+  const [a, b, c, d] = linesOf('a', 'b', 'c', 'd') as [Line, Line, Line, Line];
+  const nothing = () => undefined;
+  let anchor = 2;
+  log.drawnBy(nothing, nothing, nothing, (numbers) => (anchor = numbers.near(anchor)));
+  log.push([a, c, d]);
+  log.toggle(1);
+  log.cursor = 2;
+  const lineAt = (number: number | null) => log.lines.get(number ?? -1)?.plain;
+
+  log.replace([a, b, c, d]);
+  expect([lineAt(log.cursor), lineAt(anchor)]).toEqual(['d', 'd']);
+  expect([3, 4, 5, 6].filter((number) => log.isOpen(number)).map(lineAt)).toEqual(['c']);
+
+  // Of what is gone, nothing is left.
+  log.cursor = 5;
+  log.replace([a, b]);
+  expect([log.cursor, log.isOpen(7), log.isOpen(8)]).toEqual([null, false, false]);
+});
+
 it('a line that is opened is held where it is, and the end is not followed any more', () => {
   const log = logWith();
   const held: number[] = [];
   const nothing = () => undefined;
-  log.drawnBy(nothing, nothing, (number) => held.push(number));
+  log.drawnBy(nothing, nothing, (number) => held.push(number), nothing);
   log.push(linesOf('a', 'b'));
 
   log.toggle(1);
