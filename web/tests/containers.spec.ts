@@ -40,6 +40,8 @@ test('a container is restarted after a question, and really is', async ({ page, 
   await expect.poll(() => control.docker.startedAt(id)).not.toBe(startedAt);
   // The outcome is recorded after the engine has acted, and before the answer.
   expect((await answered).ok()).toBe(true);
+  // It runs before and after: its button is busy until the page has the answer.
+  await expect(restart).toHaveAttribute('aria-busy', 'false');
   await expect(row).toContainText(t.containers.running());
   await expect(restart).toBeFocused();
 
@@ -67,9 +69,13 @@ test('a container is stopped and started, and what happens to it elsewhere is se
   await search(page, name);
   const row = rowOf(page, name);
 
-  await row.getByRole('button', { name: t.containers.act({ verb: t.containers.stop(), name }) }).click();
+  const stop = row.getByRole('button', { name: t.containers.act({ verb: t.containers.stop(), name }) });
+  await stop.click();
   await page.getByRole('dialog').getByRole('button', { name: t.containers.stop(), exact: true }).click();
   await expect(row).toContainText(t.containers.exited());
+  // The button that was pressed is gone: the focus is still in the row.
+  await expect(stop).toBeHidden();
+  await expect(row.getByRole('button', { name, exact: true })).toBeFocused();
   expect(await control.docker.state(id)).toBe('exited');
 
   await row.getByRole('button', { name: t.containers.act({ verb: t.containers.start(), name }) }).click();
@@ -80,7 +86,7 @@ test('a container is stopped and started, and what happens to it elsewhere is se
   await row.getByRole('button', { name, exact: true }).focus();
   await control.docker.clear();
   await expect(row).toContainText(t.containers.removed());
-  await expect(row.getByRole('button', { name: t.containers.act({ verb: t.containers.stop(), name }) })).toBeHidden();
+  await expect(stop).toBeHidden();
   await page.getByRole('searchbox', { name: t.containers.search() }).fill('');
   await expect(row).toBeHidden();
 });

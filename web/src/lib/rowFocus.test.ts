@@ -94,6 +94,15 @@ it('a row that stays without its button has the focus on its first one', async (
   expect(focused()).toBe('edit-a');
 });
 
+it('the heading has it once a button that stands in no row is gone', async () => {
+  listOf('a');
+  find('#add')?.focus();
+
+  await remove('#add');
+
+  expect(focused()).toBe('H2');
+});
+
 it('a key that is held down presses a button once', () => {
   listOf('a');
   const isPressed = (repeat: boolean) =>

@@ -16,8 +16,8 @@ interface Level {
 }
 
 /**
- * Moves the focus on when its row is deleted. Use it as an attachment, on an element that stays when the last row is
- * deleted.
+ * Moves the focus on when its row is deleted, or a button that stands in no row. Use it as an attachment, on an element that
+ * stays when the last row is deleted.
  */
 export function keepRowFocus(root: HTMLElement): () => void {
   let focused: Element | null = null;
@@ -62,10 +62,14 @@ function levelsOf(focused: Element, root: Element): Level[] {
     const path: number[] = [];
     for (let at: Element = focused; at !== row && at.parentElement; at = at.parentElement)
       path.unshift([...at.parentElement.children].indexOf(at));
-    const heading = row.parentElement?.closest('section,dialog,main')?.querySelector<HTMLElement>(HEADING) ?? null;
-    levels.push({ row, rows: [...(row.parentElement?.children ?? [])], path, heading });
+    levels.push({ row, rows: [...(row.parentElement?.children ?? [])], path, heading: headingOf(row) });
   }
-  return levels;
+  // What takes the place of a button that stands in no row may be anything: only the heading is known.
+  return levels.length > 0 ? levels : [{ row: focused, rows: [], path: [], heading: headingOf(focused) }];
+}
+
+function headingOf(element: Element): HTMLElement | null {
+  return element.parentElement?.closest('section,dialog,main')?.querySelector<HTMLElement>(HEADING) ?? null;
 }
 
 /** The same button of the next row that is there, or of the one before; the heading of the list where there is none. */

@@ -28,21 +28,30 @@ const resultOf = (id: string, status: string, preview: string) =>
 /** The page of a batch with these results, which change by `turn`. */
 async function pageOf(query: string, begin: BatchResult[]) {
   let results = begin;
-  const batch = () => ({ id: 'x', command: 'uptime', created_at: '2026-11-21T10:00:00Z', counts, results });
+  let finishedAt: string | null = null;
+  const batch = () => ({
+    id: 'x',
+    command: 'uptime',
+    created_at: '2026-11-21T10:00:00Z',
+    finished_at: finishedAt,
+    counts,
+    results,
+  });
   vi.spyOn(api, 'GET').mockImplementation(((path: string) => {
     if (path.includes('/batches/')) return Promise.resolve(answered(batch()));
     return path === '/api/v1/servers' ? Promise.resolve(answered([])) : new Promise(() => undefined);
   }) as never);
   router.go(`/run/x?${query}`, { keepScroll: true });
-  const shown = mount(BatchPage, { target: document.body, props: { id: 'x' } });
+  const shown = mount(BatchPage, { target: document.querySelector('main') ?? document.body, props: { id: 'x' } });
   const settle = async (ms: number) => {
     await vi.advanceTimersByTimeAsync(ms);
     flushSync();
     await vi.advanceTimersByTimeAsync(0);
   };
   await settle(10);
-  const turn = (to: BatchResult[]) => {
+  const turn = (to: BatchResult[], endedAt: string | null = null) => {
     results = to;
+    finishedAt = endedAt;
     return settle(20_000);
   };
   return { shown, settle, turn };
@@ -97,5 +106,35 @@ it('the dialog of a command stays where a filter leaves it out by now, and the f
   await settle(10);
   expect(names()).toEqual([]);
   expect(document.activeElement?.getAttribute('aria-pressed')).toBe('true');
+  await unmount(shown);
+});
+
+it('the focus is on the next server once a filter leaves one out, and on the heading in the end', async () => {
+  document.body.innerHTML = '<main></main>';
+  const begin = [resultOf('a', 'running', ''), resultOf('b', 'running', '')];
+  const { shown, turn } = await pageOf('status=running', begin);
+  const name = (id: string) => document.querySelector<HTMLElement>(`[data-command="${id}"]`);
+  name('a')?.focus();
+
+  await turn([resultOf('a', 'succeeded', 'up'), resultOf('b', 'running', '')]);
+  expect(name('a')).toBeNull();
+  expect(document.activeElement).toBe(name('b'));
+  await turn([resultOf('a', 'succeeded', 'up'), resultOf('b', 'succeeded', 'up')]);
+  expect(document.activeElement?.tagName).toBe('H1');
+  await unmount(shown);
+});
+
+it('the focus is on the heading once the batch ends under its button to cancel', async () => {
+  document.body.innerHTML = '<main></main>';
+  const begin = [resultOf('a', 'running', '')];
+  const { shown, turn } = await pageOf('', begin);
+  const cancel = document.querySelector<HTMLElement>('header button');
+  cancel?.focus();
+  expect(document.activeElement).toBe(cancel);
+
+  await turn([resultOf('a', 'succeeded', 'up')], '2026-11-21T10:00:09Z');
+
+  expect(cancel?.isConnected).toBe(false);
+  expect(document.activeElement?.tagName).toBe('H1');
   await unmount(shown);
 });

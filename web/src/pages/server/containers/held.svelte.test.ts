@@ -3,17 +3,26 @@ import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, expect, it, vi } from 'vitest';
 import { api } from '../../../api/client';
 import { router } from '../../../router/router.svelte';
-import { answered } from '../../testing';
+import { answered, withObservers } from '../../testing';
 import type { ServerView } from '../view.svelte';
 import Containers from './Containers.svelte';
 
 afterEach(() => {
+  document.body.replaceChildren();
+  vi.unstubAllGlobals();
   vi.useRealTimers();
   vi.restoreAllMocks();
 });
 
-const listed = (...names: string[]) =>
-  answered(names.map((name) => ({ id: name, name, state: 'running', status: 'Up', image: 'i', ports: [] })));
+const containerOf = (name: string, state = 'running') => ({
+  id: name,
+  name,
+  state,
+  status: 'Up',
+  image: 'i',
+  ports: [],
+});
+const listed = (...names: string[]) => answered(names.map((name) => containerOf(name)));
 /** A server whose agent reads containers; `latest` is its last sample. */
 const viewOf = (latest: () => unknown) =>
   ({
@@ -103,5 +112,36 @@ it('the row of a container that is gone keeps its place and the focus, and says 
   name?.blur();
   await readAgain();
   expect(names()).toEqual(['a']);
+  await unmount(shown);
+});
+
+it('the focus stays in the row, and at the head of the panel, whose button is gone with what it did', async () => {
+  vi.useFakeTimers();
+  withObservers();
+  let state = 'running';
+  vi.spyOn(api, 'GET').mockImplementation(((path: string) =>
+    path.endsWith('/containers')
+      ? Promise.resolve(answered([containerOf('a', state)]))
+      : new Promise(() => undefined)) as never);
+  router.go('/servers/s/containers?c=a', { keepScroll: true });
+  const target = document.body.appendChild(document.createElement('main'));
+  const shown = mount(Containers, { target, props: { view: viewOf(() => null) } });
+  const turn = async (to: string) => {
+    state = to;
+    await vi.advanceTimersByTimeAsync(10_000);
+    flushSync();
+    await vi.advanceTimersByTimeAsync(0);
+  };
+  await turn('running');
+
+  const stop = document.querySelector<HTMLElement>('tbody button[aria-label^="Stop"]');
+  stop?.focus();
+  await turn('exited');
+  expect([stop?.isConnected, document.activeElement]).toEqual([false, document.querySelector('tbody .name')]);
+
+  const start = document.querySelector<HTMLElement>('section header button');
+  start?.focus();
+  await turn('running');
+  expect([start?.isConnected, document.activeElement]).toEqual([false, document.querySelector('section h2')]);
   await unmount(shown);
 });
