@@ -3,7 +3,8 @@ import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, expect, it, vi } from 'vitest';
 import { api } from '../../api/client';
 import { alerts } from '../../live/alerts.svelte';
-import { answered } from '../testing';
+import { router } from '../../router/router.svelte';
+import { answered, waiting } from '../testing';
 import History from './History.svelte';
 
 afterEach(() => {
@@ -41,6 +42,31 @@ it('the list is read again when one of it ended while the socket was away', asyn
   expect(asked).toHaveBeenCalledTimes(1);
   await vi.waitFor(() => expect(document.querySelector('table')).toBeNull());
   await unmount(shown);
+});
+
+it('the list stays until the answer to another filter is there', async () => {
+  const at = '2026-11-21T03:00:00Z';
+  const open = { id: 'a', server_id: 's', status: 'active', severity: 'info', metric_type: 'cpu', triggered_at: at };
+  const { answer, end } = waiting();
+  const asked = vi
+    .spyOn(api, 'GET')
+    .mockResolvedValueOnce(answered([open]))
+    .mockReturnValueOnce(answer);
+  const shown = mount(History, { target: document.body });
+  flushSync();
+  await vi.waitFor(() => expect(document.querySelector('table')).not.toBeNull());
+  const table = document.querySelector('table');
+
+  router.set({ status: 'acknowledged' });
+  flushSync();
+  expect(asked).toHaveBeenCalledTimes(2);
+  expect(document.querySelector('table')).toBe(table);
+  end([]);
+
+  await vi.waitFor(() => expect(document.querySelector('table')).toBeNull());
+  expect(document.querySelector('.empty')).not.toBeNull();
+  await unmount(shown);
+  router.set({ status: null });
 });
 
 it('an alert that ended while the socket was away is read again', async () => {

@@ -35,6 +35,7 @@ export class WatchedCommand {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #stop: (() => void) | null = null;
   #isLeft = false;
+  #isReading = false;
   readonly #ended: ((watched: WatchedCommand) => void) | undefined;
 
   /** `ended` is called when the command ends while somebody watches it. */
@@ -69,14 +70,18 @@ export class WatchedCommand {
     };
   }
 
-  /** Reads how it stands, unless that is known, and then listens. */
+  /** Reads how it stands, unless that is known, and then listens. A failure stays until there is an answer. */
   async load(): Promise<void> {
-    this.failure = null;
+    if (this.#isReading) return;
+    this.#isReading = true;
     try {
       if (!this.told) this.#tell(await this.#read());
+      this.failure = null;
     } catch (error) {
       this.failure = failureOf(error);
       return;
+    } finally {
+      this.#isReading = false;
     }
     if (this.#isLeft || this.#stop) return;
     const watcher = { message: (message: Message) => this.#message(message) };

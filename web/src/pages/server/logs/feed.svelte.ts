@@ -14,6 +14,8 @@ export type FeedState = 'connecting' | 'live' | 'lost' | 'away' | 'over';
 
 /** After a reconnect: how long a line without a time, which may be an old one or a new one of the same text, waits for the next. */
 const REST_MS = 5_000;
+/** A log that is opened again after a refusal: an agent that refuses it once more says so within this time. */
+const REFUSAL_MS = 2_000;
 
 /** What takes the lines. */
 export interface Sink {
@@ -22,7 +24,7 @@ export interface Sink {
 
 export class Feed {
   state = $state<FeedState>('connecting');
-  /** Why it is over. */
+  /** Why it is over. Opened again, it keeps the reason until lines come, or no refusal did. */
   problem = $state.raw<Problem | null>(null);
   /** Lines that did not come, and how often some may be missing. */
   dropped = $state(0);
@@ -41,6 +43,8 @@ export class Feed {
   /** After a reconnect, until it is clear which lines are new. */
   #again: Repetition | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** Of the wait for the same refusal. */
+  #answering: ReturnType<typeof setTimeout> | undefined;
 
   constructor(serverId: string, source: Source, tail: number, sink: Sink) {
     this.#serverId = serverId;
@@ -53,7 +57,6 @@ export class Feed {
   start(): void {
     this.close();
     this.state = 'connecting';
-    this.problem = null;
     this.#stop = live.watch(socketPath(this.#serverId, this.#source, this.#tail), {
       opened: () => this.#opened(),
       message: (message) => this.#told(message),
@@ -62,13 +65,15 @@ export class Feed {
   }
 
   close(): void {
+    clearTimeout(this.#answering);
     this.#forget();
     this.#stop();
     this.#stop = () => undefined;
   }
 
   #opened(): void {
-    this.state = 'live';
+    this.state = this.problem ? 'connecting' : 'live';
+    if (this.problem) this.#answering = setTimeout(() => this.#allowed(), REFUSAL_MS);
     if (this.#wasOpen) {
       this.#again = new Repetition([...this.#recent.between(this.#recent.first, this.#recent.end)]);
       this.#backAt = Date.now();
@@ -76,9 +81,16 @@ export class Feed {
     this.#wasOpen = true;
   }
 
+  /** What was refused before is allowed now. */
+  #allowed(): void {
+    clearTimeout(this.#answering);
+    this.problem = null;
+    this.state = 'live';
+  }
+
   #told(message: Message): void {
     if (message.type === 'log') {
-      this.state = 'live';
+      this.#allowed();
       const line = lineOf(message.data as ToldLine);
       if (!this.#again) return this.#take([line]);
       clearTimeout(this.#timer);
@@ -92,7 +104,10 @@ export class Feed {
       this.dropped += count;
       this.#sink.push([note('dropped', m.droppedHere({ count }))]);
     } else if (message.type === 'error') {
+      clearTimeout(this.#answering);
       const problem = message.data as Problem;
+      // Its lines, or another refusal, come when the agent is back.
+      if (problem.code === 'agent_offline') this.problem = null;
       // The last lines come once more when the agent is back: only they tell whether something is missing.
       if (problem.code === 'agent_offline' && this.#again?.coming.length === 0) return void (this.state = 'away');
       this.#settle();
@@ -120,6 +135,7 @@ export class Feed {
 
   #closed(code: number): void {
     if (this.state === 'over') return;
+    clearTimeout(this.#answering);
     this.#forget();
     if (code === FORBIDDEN || code === SERVER_DELETED) return this.#failed({ code: 'forbidden', detail: m.taken() });
     this.#lostAt ??= Date.now();

@@ -31,12 +31,15 @@ function followed({ timed = true } = {}) {
     }
   };
   const away = () => watcher?.message({ type: 'error', data: { code: 'agent_offline', detail: 'it is away' } });
+  const refused = () =>
+    watcher?.message({ type: 'error', data: { code: 'path_not_allowed', detail: 'not that file' } });
   watcher?.opened?.();
   tell(1, 2, 3, 4, 5);
   return {
     feed,
     tell,
     away,
+    refused,
     opened: () => watcher?.opened?.(),
     lost: () => watcher?.closed?.(1006),
     texts: () => shown.filter(({ kind }) => kind === 'line').map(({ plain }) => plain),
@@ -121,4 +124,35 @@ it('a line without a time that is the same as an old one is shown when nothing f
 
   expect(texts()).toEqual([...upTo(5), 'line 1']);
   expect(feed.gaps).toBe(1);
+});
+
+it('why a log was refused stays while it is opened again, until lines come or no refusal does', async () => {
+  const { feed, tell, refused, away, opened } = followed();
+  const shown = () => [feed.state, feed.problem?.code];
+  const again = () => {
+    feed.start();
+    expect(shown()).toEqual(['connecting', 'path_not_allowed']);
+    opened();
+    expect(shown()).toEqual(['connecting', 'path_not_allowed']);
+  };
+  refused();
+
+  again();
+  refused();
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(shown()).toEqual(['over', 'path_not_allowed']);
+  again();
+  tell(6);
+  expect(shown()).toEqual(['live', undefined]);
+
+  // A log without lines says nothing.
+  refused();
+  again();
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(shown()).toEqual(['live', undefined]);
+  refused();
+  again();
+  away();
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(shown()).toEqual(['away', undefined]);
 });

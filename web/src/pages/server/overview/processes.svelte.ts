@@ -33,7 +33,10 @@ export class TopProcesses {
 
   /** Says that another time is wanted, before it is read. */
   aim(at: number | null): void {
-    this.isOther = this.#of !== this.#minuteOf(at);
+    const isOther = this.#of !== this.#minuteOf(at);
+    // That the list of before could not be renewed says nothing of this time.
+    if (isOther && !this.isOther) this.failure = null;
+    this.isOther = isOther;
   }
 
   /** Of a time in seconds, or of now. Null where nothing is known. */
