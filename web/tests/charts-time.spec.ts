@@ -1,15 +1,11 @@
 // Charts over time: the cursor, gaps, zooming, ranges in words, comparisons, tables, and what charts lead to.
 import type { Page } from '@playwright/test';
 import { expectAccessible } from './support/accessible.ts';
+import { chart, settled, slider } from './support/charts.ts';
 import { every, startMeasured } from './support/measured.ts';
 import type { Account, ManagedServer, Site } from './support/site.ts';
 import { enter, expect, test } from './support/test.ts';
 import * as t from './support/texts.ts';
-
-const chart = (page: Page, title: string) =>
-  page.getByRole('figure').filter({ has: page.getByRole('heading', { name: title, exact: true }) });
-
-const slider = (page: Page, title = t.overview.cpu()) => chart(page, title).getByRole('slider');
 
 /** A server whose agent brought ten minutes from a while ago, and measures again now. */
 async function withGap(page: Page, site: Site, account: Account): Promise<ManagedServer> {
@@ -17,12 +13,6 @@ async function withGap(page: Page, site: Site, account: Account): Promise<Manage
   await startMeasured(await page.context().newPage(), server.key, [...every(5, 840, 600), ...every(5, 200, 5)]);
   await page.bringToFront();
   return server;
-}
-
-/** The navigation becomes narrow only when the page has noticed a new width. */
-async function widthNoticed(page: Page, width: number): Promise<void> {
-  await page.waitForFunction((wanted) => innerWidth === wanted, width);
-  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
 
 async function span(page: Page): Promise<number> {
@@ -72,12 +62,6 @@ test('the network tile is that of the last two samples, whatever the charts show
   const received = page.getByRole('list', { name: t.overview.now() }).getByTitle(t.overview.received());
   await expect(received).toHaveText(/\b1,000 B\/s/);
 });
-
-/** The charts are there, and the numbers above them, so that they stay where they are. */
-async function settled(page: Page): Promise<void> {
-  await expect(chart(page, t.overview.cpu()).locator('canvas')).toBeVisible();
-  await expect(page.getByRole('list', { name: t.overview.now() })).toContainText(/\d %/);
-}
 
 test('a drag zooms, and Back of the browser leads to the range before', async ({ page, control }) => {
   await enter(page, control.account, `/servers/${control.server.id}`);
@@ -340,80 +324,6 @@ test('an event stands on the time axis, and says what it is to the keyboard', as
   await expect(tip).toContainText('Shop');
   await expect(tip).toContainText(t.overview.agentConnected());
   await expect(sign).toBeFocused();
-});
-
-test('a pinned time stands in the address, which shows it again', async ({ page, control }) => {
-  await enter(page, control.account, '/account');
-  await page.goto(`/servers/${control.server.id}`);
-  await expect(slider(page)).toHaveAttribute('aria-valuetext', /\d/);
-  await slider(page).focus();
-  await page.keyboard.press('End');
-  await page.keyboard.press('Enter');
-  const pin = page.getByTitle(t.overview.unpin());
-  await expect(pin).toHaveText(/\d:\d\d:\d\d/);
-  await expect(page).toHaveURL(/at=\d{4}-/);
-  const time = await pin.textContent();
-
-  await page.reload();
-  await expect(pin).toHaveText(time ?? '');
-  await pin.click();
-  await expect(page).not.toHaveURL(/at=/);
-  await expect(pin).toBeHidden();
-  // It is no step of the history.
-  await page.goBack();
-  await expect(page).toHaveURL('/account');
-});
-
-test('a pinned time does not lie over the range', async ({ page, control }) => {
-  await page.setViewportSize({ width: 1440, height: 900 });
-  await enter(page, control.account, `/servers/${control.server.id}`);
-  await expect(slider(page)).toHaveAttribute('aria-valuetext', /\d/);
-  await slider(page).focus();
-  await page.keyboard.press('End');
-  await page.keyboard.press('Enter');
-  const pin = page.getByTitle(t.overview.unpin());
-  await expect(pin).toBeVisible();
-  await page.evaluate(() => {
-    const address = new URL(location.href);
-    address.searchParams.set('from', '2026-01-05T03:00:00Z');
-    address.searchParams.set('to', '2026-01-05T03:20:00Z');
-    history.pushState(null, '', address);
-    dispatchEvent(new PopStateEvent('popstate'));
-  });
-  const text = page.locator('p.told');
-  await expect(text).toBeVisible();
-
-  for (const width of [1920, 1440, 1280, 1100, 900, 768, 390]) {
-    await page.setViewportSize({ width, height: 900 });
-    await widthNoticed(page, width);
-    const [one, other] = [await pin.boundingBox(), await text.boundingBox()];
-    if (!one || !other) throw new Error('it has no place');
-    const isApart =
-      one.x >= other.x + other.width - 1 ||
-      other.x >= one.x + one.width - 1 ||
-      one.y >= other.y + other.height - 1 ||
-      other.y >= one.y + one.height - 1;
-    expect(isApart, `${width} px`).toBe(true);
-  }
-});
-
-test('charts stand still when somebody zooms', async ({ page, control }) => {
-  await enter(page, control.account, `/servers/${control.server.id}`);
-  await settled(page);
-  const top = () => chart(page, t.overview.cpu()).evaluate((figure) => figure.getBoundingClientRect().top + scrollY);
-
-  for (const width of [1440, 1280, 1024, 768, 390]) {
-    await page.setViewportSize({ width, height: 900 });
-    await widthNoticed(page, width);
-    const before = await top();
-    await page.getByRole('button', { name: t.overview.zoomIn() }).click();
-    await expect(page.locator('p.told')).toContainText(t.like(t.overview.range({ from: '{}', to: '{}' })));
-    expect(await top(), `${width} px`).toBe(before);
-
-    await page.getByRole('button', { name: t.overview.back(), exact: true }).click();
-    await expect(page.getByRole('button', { name: t.overview.back(), exact: true })).toBeHidden();
-    expect(await top(), `back at ${width} px`).toBe(before);
-  }
 });
 
 test('the list of processes does not say "now" of an earlier one', async ({ signedIn: page, account, site }) => {

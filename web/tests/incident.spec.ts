@@ -142,17 +142,21 @@ test('what is below the chart of an alert stays where it is when the values come
   await site.agent(account, server);
   const id = await openAlert(site, account);
   const answer = await hold(page, '**/api/v1/metrics/*/series?*');
+  const processes = page.waitForResponse('**/api/v1/metrics/*/processes*');
   await enter(page, account, `/alerts/${id}`);
 
   await expect(page.getByRole('heading', { level: 1 })).toContainText('steady');
   const add = page.getByRole('region', { name: t.moment.events() }).getByRole('button', { name: t.annotations.add() });
   await expect(add).toBeVisible();
+  // They stand above it, and are asked for a moment after the page is there.
+  await processes;
+  await expect(page.getByRole('region', { name: t.moment.processes() })).toHaveAttribute('aria-busy', 'false');
   const before = await add.boundingBox();
-  expect(before).not.toBeNull();
+  if (!before) throw new Error('the button has no place');
   answer();
   await expect(page.getByRole('figure').locator('canvas')).toBeVisible();
 
-  await expect.poll(async () => (await add.boundingBox())?.y).toBe(before?.y);
+  await expect.poll(async () => (await add.boundingBox())?.y).toBe(before.y);
 });
 
 test('what happened the last times stands beside an alert', async ({ signedIn: page, account, site }) => {

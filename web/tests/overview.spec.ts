@@ -13,7 +13,8 @@ test('processes and events stay in sight beside the charts, and below them on a 
   const events = page.getByRole('region', { name: t.overview.events(), exact: true });
   await expect(chart.locator('canvas')).toBeVisible();
   const [first, beside] = [await chart.boundingBox(), await events.boundingBox()];
-  expect(beside?.x).toBeGreaterThan((first?.x ?? 0) + (first?.width ?? 0));
+  if (!first || !beside) throw new Error('the chart or the events have no place');
+  expect(beside.x).toBeGreaterThan(first.x + first.width);
 
   await expectAccessible(page);
 
@@ -24,7 +25,7 @@ test('processes and events stay in sight beside the charts, and below them on a 
   await page.setViewportSize({ width: 1100, height: 800 });
   const last = page.getByRole('figure').last();
   await expect
-    .poll(async () => ((await events.boundingBox())?.y ?? 0) - ((await last.boundingBox())?.y ?? 0))
+    .poll(async () => ((await events.boundingBox())?.y ?? NaN) - ((await last.boundingBox())?.y ?? NaN))
     .toBeGreaterThan(0);
 });
 

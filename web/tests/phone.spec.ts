@@ -99,7 +99,8 @@ test('entries of the audit log and deliveries are cards, which nobody scrolls si
     expect(cells.length).toBeGreaterThan(0);
     for (const cell of cells) {
       const box = await cell.boundingBox();
-      expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(390);
+      if (!box) throw new Error('a cell has no place');
+      expect(box.x + box.width).toBeLessThanOrEqual(390);
     }
   }
 });

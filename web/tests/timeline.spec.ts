@@ -172,6 +172,8 @@ test('a drag zooms, and Back of the browser leads to the range before', async ({
   await onMap(page, '/timeline?range=5m', 'control');
   const canvas = map(page, t.timeline.cpu()).locator('canvas');
   const before = page.url();
+  // That waits until the map stands still: a drag is by places in the window.
+  await canvas.hover({ position: { x: 10, y: 8 } });
   const box = await canvas.boundingBox();
   if (!box) throw new Error('the map is not there');
 

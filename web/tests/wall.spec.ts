@@ -102,14 +102,16 @@ test('names that begin alike can be told apart on small tiles', async ({ signedI
 
   const headings = page.getByRole('heading', { name: /^simulated-in-a-rack-/ });
   await expect(headings).toHaveCount(60);
-  const shown = await headings.evaluateAll((all) =>
-    all.map((heading) => {
-      const head = heading.querySelector('span');
-      return { text: heading.textContent.trim(), isCut: head !== null && head.scrollWidth > head.clientWidth };
-    }),
-  );
-  expect(new Set(shown.map(({ text }) => text)).size).toBe(60);
-  expect(shown.filter(({ isCut }) => isCut)).toEqual([]);
+  const shown = () =>
+    headings.evaluateAll((all) => {
+      const textOf = (heading: Element) => heading.textContent.trim();
+      const isCut = (heading: Element) => {
+        const head = heading.querySelector('span');
+        return head === null || head.scrollWidth > head.clientWidth;
+      };
+      return { different: new Set(all.map(textOf)).size, cut: all.filter(isCut).map(textOf) };
+    });
+  await expect.poll(shown).toEqual({ different: 60, cut: [] });
   await expect(headings.first()).toHaveAttribute('title', 'simulated-in-a-rack-000');
 });
 

@@ -216,7 +216,8 @@ async function make(site: Site, { account, server, logs }: Control): Promise<Thi
     scope: { server_ids: [server.id] },
     networks: ['10.0.0.0/8', '2001:db8::/32'],
   });
-  const ends_at = new Date(Date.now() + 3_600_000).toISOString();
+  // Longer than the tests of a worker take, on a slow machine too.
+  const ends_at = new Date(Date.now() + 24 * 3_600_000).toISOString();
   await create('/alerts/silences', { tag: 'rack-4', reason: 'New disks in rack 4', ends_at });
   const away = await site.server(account, 'nightly-backup-store-of-the-old-building');
   await (await site.agent(account, away)).end('SIGTERM');
