@@ -81,7 +81,8 @@ export class Polled<T> {
 
   readonly #seen = () => {
     const isOver = this.value !== null && this.#pause(this.value, 0) === null;
-    if (!document.hidden && !isOver) void this.load();
+    const isFinal = this.failure !== null && FINAL.includes(this.failure.status);
+    if (!document.hidden && !isOver && !isFinal) void this.load();
   };
 
   #later(pause: number | null): void {

@@ -95,6 +95,10 @@ it('keeps what it has when it cannot be read, and asks more and more seldom', as
   };
   await vi.advanceTimersByTimeAsync(60_000);
   expect(source.asked).toBe(6);
+  // Nor when somebody comes back to the page.
+  document.dispatchEvent(new Event('visibilitychange'));
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(source.asked).toBe(6);
   stop();
 });
 

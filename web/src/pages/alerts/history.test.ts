@@ -69,6 +69,27 @@ it('the list stays until the answer to another filter is there', async () => {
   router.set({ status: null });
 });
 
+it('the list of the filter before does not stand under a filter that could not be read', async () => {
+  const at = '2026-11-21T03:00:00Z';
+  const open = { id: 'a', server_id: 's', status: 'active', severity: 'info', metric_type: 'cpu', triggered_at: at };
+  const { answer, end } = waiting();
+  vi.spyOn(api, 'GET')
+    .mockResolvedValueOnce(answered([open]))
+    .mockReturnValueOnce(answer);
+  const shown = mount(History, { target: document.body });
+  flushSync();
+  await vi.waitFor(() => expect(document.querySelector('table')).not.toBeNull());
+
+  router.set({ status: 'acknowledged' });
+  flushSync();
+  end(new TypeError('network'));
+
+  await vi.waitFor(() => expect(document.querySelector('[role="alert"]')).not.toBeNull());
+  expect(document.querySelector('table')).toBeNull();
+  await unmount(shown);
+  router.set({ status: null });
+});
+
 it('an alert that ended while the socket was away is read again', async () => {
   // What draws its charts asks for it when it is loaded.
   vi.stubGlobal('matchMedia', () => new EventTarget());

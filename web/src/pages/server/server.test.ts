@@ -10,9 +10,16 @@ import { answered, press, waiting } from '../testing';
 import './keys/ApiKeys.svelte';
 import Server from './Server.svelte';
 
+/** The paths of the sockets that are open. */
+const open: string[] = [];
+
 beforeEach(() => {
+  open.length = 0;
   vi.stubGlobal('scrollTo', () => undefined);
-  vi.spyOn(live, 'watch').mockReturnValue({ socket: {}, stop: () => undefined } as never);
+  vi.spyOn(live, 'watch').mockImplementation(((path: string) => {
+    open.push(path);
+    return { socket: {}, stop: () => void open.splice(open.indexOf(path), 1) };
+  }) as never);
 });
 
 afterEach(() => {
@@ -46,6 +53,8 @@ function pageOf(name: string) {
   return { shown, asked: () => asked.map(({ id }) => id), answer };
 }
 
+/** What can be done with the server whose head is shown. */
+const actions = () => document.querySelector<HTMLElement>('.acts');
 const title = () => document.querySelector('h1')?.textContent;
 const keys = () => document.querySelector('.body .stack');
 
@@ -57,7 +66,10 @@ it('the way to the next server keeps the focus, and nothing but the head is show
 
   press(next);
   await vi.waitFor(() => expect(asked()).toEqual(['alpha', 'beta']));
-  expect([title(), keys()]).toEqual(['alpha', null]);
+  expect(title()).toBe('alpha');
+  expect(keys()).toBeNull();
+  expect(actions()?.inert).toBe(true);
+  expect(open).toContain('/ws/metrics/alpha');
   expect(document.activeElement).toBe(next);
   press(next);
   await vi.waitFor(() => expect(asked()).toEqual(['alpha', 'beta', 'gamma']));
@@ -66,10 +78,13 @@ it('the way to the next server keeps the focus, and nothing but the head is show
   await vi.waitFor(() => expect(title()).toBe('gamma'));
   await vi.waitFor(() => expect(keys()).not.toBeNull());
   expect(document.activeElement).toBe(next);
+  expect(actions()?.inert).toBe(false);
   answer(1);
   await new Promise((done) => setTimeout(done));
   expect(title()).toBe('gamma');
+  expect(open.filter((path) => path.startsWith('/ws/metrics/'))).toEqual(['/ws/metrics/gamma']);
   await unmount(shown);
+  expect(open).toEqual([]);
 });
 
 it('a server that somebody comes back to before the next one was there is shown at once', async () => {

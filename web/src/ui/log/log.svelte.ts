@@ -102,7 +102,7 @@ export class Log {
     this.#take(lines);
   }
 
-  /** Shows these in place of those that are held. What is chosen of them is kept. */
+  /** Shows these in place of those that are held. The cursor and what was opened stay with their lines, the selection does not. */
   replace(lines: readonly Line[]): void {
     // What came during a pause is not among those.
     const aside = this.#aside;

@@ -73,6 +73,7 @@ export class Feed {
 
   #opened(): void {
     this.state = this.problem ? 'connecting' : 'live';
+    clearTimeout(this.#answering);
     if (this.problem) this.#answering = setTimeout(() => this.#allowed(), REFUSAL_MS);
     if (this.#wasOpen) {
       this.#again = new Repetition([...this.#recent.between(this.#recent.first, this.#recent.end)]);
