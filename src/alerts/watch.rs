@@ -94,7 +94,8 @@ impl Watch {
         }
     }
 
-    /// Takes the server's latest sample, and its distance from the one before it, as what comes before the next: that has rates then.
+    /// Takes the server's latest sample, and its distance from the one before it, as what comes before the next, so that this has
+    /// rates.
     pub fn after(mut self, latest: Option<(Arc<Snapshot>, i64)>) -> Self {
         self.before = latest.map(|(snapshot, elapsed_ms)| Previous { snapshot, elapsed_ms });
         self
