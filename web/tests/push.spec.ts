@@ -2,7 +2,7 @@
 // address that leads nowhere, and messages are delivered to the real worker over the browser's protocol for developers. That a
 // message is encrypted and arrives at a push service is tested without a browser (tests/it/notifications/push.rs).
 import { createECDH } from 'node:crypto';
-import type { BrowserContext, Page } from '@playwright/test';
+import type { BrowserContext, Page, Worker } from '@playwright/test';
 import { hold } from './support/answer.ts';
 import { expectAccessible } from './support/accessible.ts';
 import type { Account, Site } from './support/site.ts';
@@ -40,10 +40,30 @@ const told = {
   open_alerts: 2,
 };
 
+/**
+ * Counts in a page or a worker what it has shown. A browser that is asked which notifications there are while it shows one forgets
+ * that one: it knows it already, does not show it yet, and so takes it for closed.
+ */
+function countShown(): void {
+  const { prototype } = ServiceWorkerRegistration;
+  const show = prototype.showNotification;
+  const counting = Object.assign(self, { shown: 0 });
+  prototype.showNotification = async function (...given) {
+    await show.apply(this, given);
+    counting.shown += 1;
+  };
+}
+
+/** How many have been shown since it is counted. */
+function shownBy(place: Pick<Page, 'evaluate'>): Promise<number> {
+  return place.evaluate(() => (self as unknown as { shown: number }).shown);
+}
+
 /** Lets pages subscribe, to the address that their storage has for it. */
 async function replacePushManager(context: BrowserContext): Promise<void> {
   const key = createECDH('prime256v1').generateKeys('base64url');
   await context.grantPermissions(['notifications']);
+  await context.addInitScript(countShown);
   await context.addInitScript((p256dh) => {
     const subscription = () => {
       const endpoint = localStorage.getItem('test-endpoint');
@@ -86,8 +106,10 @@ async function turnOn(page: Page, account: Account): Promise<void> {
   await enter(page, account, '/account/notifications');
   await page.getByRole('button', { name: t.notices.turnOn() }).click();
   await expect(page.getByText(t.notices.push())).toBeVisible();
+  await expect.poll(() => shownBy(page)).toBe(1);
 }
 
+/** The notifications there are. */
 function shown(page: Page): Promise<Shown[]> {
   return page.evaluate(async () => {
     const registration = await navigator.serviceWorker.ready;
@@ -96,8 +118,19 @@ function shown(page: Page): Promise<Shown[]> {
   });
 }
 
-/** Delivers messages to the worker as the browser does when its push service has one. */
-async function pushTo(page: Page): Promise<(message: unknown) => Promise<void>> {
+interface Pushing {
+  worker: Worker;
+  /** Delivers a message to the worker as the browser does when its push service has one. */
+  push: (message: unknown) => Promise<void>;
+  /** Returns when the worker has shown so many. */
+  isShown: (count: number) => Promise<void>;
+}
+
+async function pushTo(page: Page): Promise<Pushing> {
+  const worker = page.context().serviceWorkers()[0];
+  if (!worker) throw new Error('there is no worker');
+  await worker.evaluate(countShown);
+
   const { origin } = new URL(page.url());
   const protocol = await page.context().newCDPSession(page);
   const registered = new Promise<string>((done) => {
@@ -108,9 +141,13 @@ async function pushTo(page: Page): Promise<(message: unknown) => Promise<void>> 
   });
   await protocol.send('ServiceWorker.enable');
   const registrationId = await registered;
-  return async (message) => {
-    const data = typeof message === 'string' ? message : JSON.stringify(message);
-    await protocol.send('ServiceWorker.deliverPushMessage', { origin, registrationId, data });
+  return {
+    worker,
+    async push(message) {
+      const data = typeof message === 'string' ? message : JSON.stringify(message);
+      await protocol.send('ServiceWorker.deliverPushMessage', { origin, registrationId, data });
+    },
+    isShown: (count) => expect.poll(() => shownBy(worker)).toBe(count),
   };
 }
 
@@ -121,11 +158,9 @@ test('a browser that subscribes is a channel, until it is turned off there', asy
   const made = await onlyChannel(site, account);
   expect(made).toMatchObject({ type: 'push', destination: 'push.invalid', enabled: true });
   await expect(page.getByRole('listitem').filter({ hasText: made.name })).toContainText('push.invalid');
-  await expect
-    .poll(() => shown(page))
-    .toEqual([
-      { title: t.notices.testTitle(), body: t.notices.testText(), tag: 'test', path: '/account/notifications' },
-    ]);
+  expect(await shown(page)).toEqual([
+    { title: t.notices.testTitle(), body: t.notices.testText(), tag: 'test', path: '/account/notifications' },
+  ]);
 
   await page.reload();
   await expect(page.getByText(t.notices.push())).toBeVisible();
@@ -200,29 +235,31 @@ test('a deleted channel turns it off, and so does a sign-out', async ({ page, ac
 
 test('the worker shows the latest state of each alert', async ({ page, account }) => {
   await turnOn(page, account);
-  const push = await pushTo(page);
+  const { push, isShown } = await pushTo(page);
   const tags = async () => (await shown(page)).map(({ tag }) => tag).sort();
 
   await push(told);
+  await isShown(1);
   const first = { title: told.title, body: told.text, tag: ALERT, path: told.path };
-  await expect.poll(() => shown(page)).toContainEqual(first);
+  expect(await shown(page)).toContainEqual(first);
   await push({ ...told, event: 'resolved', severity: null, title: '✅ Resolved: web-1', open_alerts: 0 });
-  await expect.poll(() => shown(page)).toContainEqual({ ...first, title: '✅ Resolved: web-1' });
-  await expect.poll(tags).toEqual([ALERT, 'test']);
+  await isShown(2);
+  expect(await shown(page)).toContainEqual({ ...first, title: '✅ Resolved: web-1' });
+  expect(await tags()).toEqual([ALERT, 'test']);
 
   const group = { ...told, alert_id: null, event: null, title: '2 alerts', path: '/alerts', alerts: [ALERT, 'other'] };
   await push(group);
-  await expect.poll(tags).toEqual(['many', 'test']);
+  await isShown(3);
+  expect(await tags()).toEqual(['many', 'test']);
   // A browser demands that something is shown.
   await push('no JSON at all');
-  await expect.poll(() => shown(page)).toContainEqual({ title: 'Signalbox', body: '', tag: 'many', path: '/alerts' });
+  await isShown(4);
+  expect(await shown(page)).toContainEqual({ title: 'Signalbox', body: '', tag: 'many', path: '/alerts' });
 });
 
 test('the worker counts on the icon, and a click leads to the alert', async ({ page, account }) => {
   await turnOn(page, account);
-  const push = await pushTo(page);
-  const worker = page.context().serviceWorkers()[0];
-  if (!worker) throw new Error('there is no worker');
+  const { worker, push, isShown } = await pushTo(page);
   await worker.evaluate(() => {
     const counts: number[] = [];
     Object.assign(self, { counts });
@@ -234,10 +271,9 @@ test('the worker counts on the icon, and a click leads to the alert', async ({ p
   await push(told);
   const resolved = { ...told, event: 'resolved', title: '✅ Resolved: web-1', open_alerts: 0 };
   await push(resolved);
-  const counts = () => worker.evaluate(() => (self as unknown as { counts: number[] }).counts);
-  await expect.poll(counts).toEqual([2, 0]);
-  // The worker counts first, and puts the earlier state away before it shows the later one.
-  await expect.poll(async () => (await shown(page)).map(({ title }) => title)).toContain(resolved.title);
+  await isShown(2);
+  expect(await worker.evaluate(() => (self as unknown as { counts: number[] }).counts)).toEqual([2, 0]);
+  expect((await shown(page)).map(({ title }) => title)).toContain(resolved.title);
 
   // What a click dispatches. Without a real one the browser refuses to bring the window to the front.
   await worker.evaluate(async (tag) => {
