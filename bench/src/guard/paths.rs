@@ -190,7 +190,7 @@ fn commit(service: &Service, runtime: &Runtime) {
     let batch: Vec<NewSample> = (1..=BATCH).map(of).collect();
     count("commit-batch", 2 * ROUNDS, 1, || {
         batch.iter().for_each(|sample| service.record(vec![sample.clone()]));
-        runtime.block_on(service.state.metrics.recorder.flush()).unwrap();
+        runtime.block_on(service.settle());
     });
 }
 
