@@ -5,6 +5,7 @@
 //! The modules form layers, and each names only modules of lower layers: ARCHITECTURE.md shows them, `tests/tidy.rs`
 //! enforces them.
 //!
+//! - [`program`] does what the command line says, [`cli`] defines it
 //! - [`startup`] connects all components and ends them in order; [`config`] defines every setting; [`state`] is what
 //!   handlers and sockets may use
 //! - [`auth`] identifies users and decides their rights; [`auth::access`] is the only place that decides about servers
@@ -70,6 +71,7 @@ pub mod observe;
 pub mod peer_server;
 pub mod periodic;
 pub mod presence;
+pub mod program;
 pub mod random;
 pub mod reconciler;
 pub mod recordings;

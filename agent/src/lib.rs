@@ -40,6 +40,7 @@ mod live;
 mod logs;
 pub mod policy;
 mod process;
+pub mod program;
 mod proxy;
 mod recordings;
 mod requests;

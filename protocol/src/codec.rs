@@ -46,26 +46,54 @@ struct Envelope {
 }
 
 /// An enum of messages, which knows the names of its types.
-pub trait Message: Serialize + DeserializeOwned {
+///
+/// What reads and writes it is not generic, so that it is compiled once, in this crate, and not in each crate that has messages.
+pub trait Message: Sized {
     /// Every value of `type` that this build understands.
     const TYPES: &'static [&'static str];
+
+    /// Reads one message.
+    fn read(encoding: Encoding, bytes: &[u8]) -> Result<Self, FrameError>;
+
+    /// Writes it.
+    fn write(&self, encoding: Encoding) -> Result<Bytes, FrameError>;
 }
 
 impl Encoding {
     /// Reads one message, in one pass; only a message that does not fit is parsed a second time, for its type.
     pub fn decode<T: Message>(self, bytes: &[u8]) -> Result<Decoded<T>, FrameError> {
-        let error = match self.read::<T>(bytes) {
+        let error = match T::read(self, bytes) {
             Ok(message) => return Ok(Decoded::Known(message)),
             Err(error) => error,
         };
-        match self.read::<Envelope>(bytes) {
-            Ok(envelope) if !T::TYPES.contains(&envelope.r#type.as_str()) => Ok(Decoded::Unknown),
+        match self.type_of(bytes) {
+            Some(name) if !T::TYPES.contains(&name.as_str()) => Ok(Decoded::Unknown),
             _ => Err(error),
         }
     }
 
+    /// The type of a message that does not fit, if there is one.
+    fn type_of(self, bytes: &[u8]) -> Option<String> {
+        self.read::<Envelope>(bytes).ok().map(|envelope| envelope.r#type)
+    }
+
     /// Writes one message.
     pub fn encode<T: Message>(self, message: &T) -> Result<Bytes, FrameError> {
+        message.write(self)
+    }
+
+    pub(crate) fn read<T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, FrameError> {
+        match self {
+            Self::Json => serde_json::from_slice(bytes).map_err(|error| FrameError::Malformed(error.to_string())),
+            Self::MessagePack => {
+                let mut deserializer = rmp_serde::Deserializer::from_read_ref(bytes).with_human_readable();
+                deserializer.set_max_depth(MAX_DEPTH);
+                T::deserialize(&mut deserializer).map_err(|error| FrameError::Malformed(error.to_string()))
+            }
+        }
+    }
+
+    pub(crate) fn write<T: Serialize>(self, message: &T) -> Result<Bytes, FrameError> {
         let bytes = match self {
             Self::Json => serde_json::to_vec(message).map_err(|error| FrameError::Unencodable(error.to_string()))?,
             Self::MessagePack => {
@@ -76,16 +104,5 @@ impl Encoding {
             }
         };
         Ok(Bytes::from(bytes))
-    }
-
-    fn read<T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, FrameError> {
-        match self {
-            Self::Json => serde_json::from_slice(bytes).map_err(|error| FrameError::Malformed(error.to_string())),
-            Self::MessagePack => {
-                let mut deserializer = rmp_serde::Deserializer::from_read_ref(bytes).with_human_readable();
-                deserializer.set_max_depth(MAX_DEPTH);
-                T::deserialize(&mut deserializer).map_err(|error| FrameError::Malformed(error.to_string()))
-            }
-        }
     }
 }

@@ -1,12 +1,13 @@
 //! What the service and dashboards say to each other.
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::Timestamp;
 use crate::agent::{Event, RequestError, Stream};
 use crate::alert::Alert;
-use crate::codec::Message;
+use crate::codec::{Encoding, FrameError, Message};
 
 /// Whether a server's agent is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,6 +128,14 @@ impl Message for FeedMessage {
         "token_expiring",
         "pong",
     ];
+
+    fn read(encoding: Encoding, bytes: &[u8]) -> Result<Self, FrameError> {
+        encoding.read(bytes)
+    }
+
+    fn write(&self, encoding: Encoding) -> Result<Bytes, FrameError> {
+        encoding.write(self)
+    }
 }
 
 /// One of the caller's servers: whether its agent is connected, and its latest sample.

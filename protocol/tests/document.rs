@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
 use serde_json::Value;
 use signalbox_protocol::agent::{AgentMessage, MAX_SAMPLES, ServiceMessage};
 use signalbox_protocol::codec::Message;
@@ -22,7 +23,7 @@ fn examples() -> Vec<Value> {
 }
 
 /// What a peer makes of an example: the message, written again. None if it knows no such type.
-fn written_again<T: Message>(example: &Value) -> Option<Value> {
+fn written_again<T: Message + Serialize>(example: &Value) -> Option<Value> {
     match Encoding::Json.decode::<T>(example.to_string().as_bytes()) {
         Ok(Decoded::Known(message)) => Some(serde_json::to_value(message).unwrap()),
         Ok(Decoded::Unknown) => None,

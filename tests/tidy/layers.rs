@@ -33,6 +33,7 @@ pub const LAYERS: &[&[&str]] = &[
     &["http"],
     &["startup"],
     &["admin", "cli", "demo"],
+    &["program"],
 ];
 
 /// The layer of a module.

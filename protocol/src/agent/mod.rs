@@ -14,6 +14,7 @@ mod stream;
 mod update;
 mod version;
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -33,7 +34,7 @@ pub use update::{
 };
 pub use version::{NoVersion, Version};
 
-use crate::codec::Message;
+use crate::codec::{Encoding, FrameError, Message};
 use crate::series::SeriesDescription;
 use crate::{Sample, Timestamp, text};
 
@@ -89,6 +90,14 @@ impl Message for AgentMessage {
         "terminal_recorded",
         "event",
     ];
+
+    fn read(encoding: Encoding, bytes: &[u8]) -> Result<Self, FrameError> {
+        encoding.read(bytes)
+    }
+
+    fn write(&self, encoding: Encoding) -> Result<Bytes, FrameError> {
+        encoding.write(self)
+    }
 }
 
 /// What the service sends to an agent.
@@ -192,6 +201,14 @@ impl Message for ServiceMessage {
         "credit",
         "recorded_ack",
     ];
+
+    fn read(encoding: Encoding, bytes: &[u8]) -> Result<Self, FrameError> {
+        encoding.read(bytes)
+    }
+
+    fn write(&self, encoding: Encoding) -> Result<Bytes, FrameError> {
+        encoding.write(self)
+    }
 }
 
 /// A batch of samples, oldest first.
