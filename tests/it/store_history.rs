@@ -176,6 +176,30 @@ async fn what_is_too_old_goes_and_nothing_else() {
 }
 
 #[actix_web::test]
+async fn servers_with_many_blocks_of_a_day_are_found() {
+    let scene = Scene::set().await;
+    let of = async |name: &str| server(&scene.store, scene.owner_id, name, "tag").await;
+    let (many, few, other_day, other_kind) =
+        (of("many").await, of("few").await, of("other-day").await, of("other-kind").await);
+    let hours = |tier, hours: std::ops::Range<i64>| hours.map(|hour| block(tier, Span::Hour, hour, 2)).collect();
+    scene.seal(many, hours(Tier::Minute, 24..28)).await;
+    scene.seal(few, hours(Tier::Minute, 24..27)).await;
+    scene.seal(other_day, hours(Tier::Minute, 46..50)).await;
+    scene.seal(other_kind, hours(Tier::Raw, 24..28)).await;
+
+    let found = async |most, but: &[Uuid], share: &Share| {
+        let (kind, day) = ((Tier::Minute, Span::Hour), (24, 47));
+        scene.store.with_more_blocks(most, kind, day, but, share, 10).await.unwrap()
+    };
+
+    assert_eq!(found(3, &[], &Share::All).await, [many]);
+    assert_eq!(found(2, &[], &Share::All).await.len(), 2);
+    assert_eq!(found(2, &[many], &Share::All).await, [few]);
+    assert_eq!(found(4, &[], &Share::All).await, Vec::<Uuid>::new());
+    assert_eq!(found(3, &[], &Share::Of(Vec::new())).await, Vec::<Uuid>::new());
+}
+
+#[actix_web::test]
 async fn a_deleted_server_loses_its_history_and_gets_none_again() {
     let scene = Scene::set().await;
     let gone = server(&scene.store, scene.owner_id, "gone", "tag").await;

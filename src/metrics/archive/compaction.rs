@@ -1,7 +1,8 @@
 //! Compacts shorter blocks into longer ones: for each tier, the hours of a day become one block, and so do the days of a
-//! month. A longer block takes less disk space, and a chart of a day reads one block instead of 24.
+//! month. A longer block takes less disk space, and a chart of a day reads one block instead of 24. The minutes of the present day
+//! become a block that grows with it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use signalbox_history::block::{BlockError, Head};
 use signalbox_history::frame::{Granularity, Row, merged};
@@ -21,7 +22,7 @@ const MAX_GATHERED_CELLS: usize = 8_000_000;
 /// What a compaction changes.
 pub struct Compacted {
     pub sealing: Sealing,
-    /// The shorter blocks that could not be read. They stay as they are until they expire.
+    /// The blocks that could not be read. They stay as they are until they expire.
     pub damaged: Vec<(BlockKey, BlockError)>,
 }
 
@@ -35,7 +36,7 @@ impl Reported {
         for (key, error) in damaged {
             if self.0.insert((server_id, key)) {
                 metrics::counter!("signalbox_history_damaged_total").increment(1);
-                tracing::error!(%error, server.id = %server_id, ?key, "a block was left out of the compaction");
+                tracing::error!(%error, server.id = %server_id, ?key, "a block is damaged and cannot be compacted");
             }
         }
     }
@@ -90,48 +91,67 @@ impl Pile {
         self.shorter.iter().chain(&self.longer).map(|block| store.replaced(block.info.key, Some(block)))
     }
 
+    /// Reads the longer block; `None` if it is damaged. Then the shorter ones stay as they are, until they expire.
+    fn read_longer<T: Default>(&mut self, read: impl Fn(&Block) -> Result<T, BlockError>) -> Option<T> {
+        match self.longer.as_ref().map(read).transpose() {
+            Ok(one) => Some(one.unwrap_or_default()),
+            Err(error) => {
+                self.damaged.push((self.into, error));
+                None
+            }
+        }
+    }
+
     /// Returns all downsampled rows; `None` if there is nothing to compact. A shorter block replaces its part of the longer one.
-    fn rolled(&mut self) -> Result<Option<Vec<Row>>, ArchiveError> {
+    fn rolled(&mut self) -> Option<Rolled> {
         let shorter = self.read_shorter(rows_of);
-        let Some(span) = self.shorter.first().map(|block| block.info.key.span) else { return Ok(None) };
+        let span = self.shorter.first()?.info.key.span;
         let newer: HashSet<i64> = self.shorter.iter().map(|block| block.info.key.start).collect();
-        let mut rows = self.longer.as_ref().map(rows_of).transpose()?.unwrap_or_default();
-        rows.retain(|row| !newer.contains(&span.start_of(hour_of(row.at))));
-        rows.extend(shorter.into_iter().flatten());
+        let before = self.read_longer(rows_of);
+        let kept = before.iter().flatten().filter(|row| !newer.contains(&span.start_of(hour_of(row.at))));
+        let mut rows: Vec<Row> = kept.cloned().chain(shorter.into_iter().flatten()).collect();
         rows.sort_by_key(|row| row.at);
         names::limit_rolled(&mut rows);
-        Ok(Some(rows))
+        Some(Rolled { before, rows })
     }
 
     /// Returns all samples, merged; `None` if there is nothing to compact, or too much for one block. Those of the longer block take
     /// precedence.
-    fn samples(&mut self) -> Result<Option<Vec<Row>>, ArchiveError> {
+    fn samples(&mut self) -> Option<Vec<Row>> {
         let mut cells: usize = self.read_shorter(cells_of).into_iter().sum();
-        cells += self.longer.as_ref().map(cells_of).transpose()?.unwrap_or_default();
+        cells += self.read_longer(cells_of)?;
         if cells > MAX_GATHERED_CELLS {
-            return Ok(None);
+            return None;
         }
         let shorter = self.read_shorter(rows_of);
         if self.shorter.is_empty() {
-            return Ok(None);
+            return None;
         }
-        let mut rows = self.longer.as_ref().map(rows_of).transpose()?.unwrap_or_default();
+        let mut rows = self.read_longer(rows_of)?;
         rows.extend(shorter.into_iter().flatten());
         let mut rows = merged(rows);
         names::limit(&mut rows);
-        Ok(Some(rows))
+        Some(rows)
     }
 
     /// Returns all lists, merged; `None` if there is nothing to compact.
-    fn lists(&mut self) -> Result<Option<Vec<processes::At>>, ArchiveError> {
+    fn lists(&mut self) -> Option<Vec<processes::At>> {
         let shorter = self.read_shorter(lists_of);
         if self.shorter.is_empty() {
-            return Ok(None);
+            return None;
         }
-        let mut lists = self.longer.as_ref().map(lists_of).transpose()?.unwrap_or_default();
+        let mut lists = self.read_longer(lists_of)?;
         lists.extend(shorter.into_iter().flatten());
-        Ok(Some(processes::merged(lists)))
+        Some(processes::merged(lists))
     }
+}
+
+/// Downsampled rows of a pile.
+struct Rolled {
+    /// Those that the longer block had; `None` if it is damaged.
+    before: Option<Vec<Row>>,
+    /// All; those of the shorter blocks alone if the longer one is damaged.
+    rows: Vec<Row>,
 }
 
 /// Returns how many integers a block unpacks to.
@@ -139,50 +159,117 @@ fn cells_of(block: &Block) -> Result<usize, BlockError> {
     Ok(Head::read(block.parts.get(&0).map(Vec::as_slice).unwrap_or_default())?.cells())
 }
 
-/// Compacts a day, which begins at hour `start`.
+/// The minutes of a day, and the coarser rows that are made of them.
+struct Minutes {
+    pile: Pile,
+    coarser: [Coarser; 2],
+}
+
+/// The quarters or hours of a day.
+struct Coarser {
+    into: BlockKey,
+    width_ms: i64,
+    /// The block of the day, or without one that of the month, which may have rows of the day.
+    known: Option<Block>,
+}
+
+impl Coarser {
+    async fn gather(store: &Store, server_id: Uuid, tier: Tier, start: i64, width_ms: i64) -> Result<Self, StoreError> {
+        let into = key(tier, Span::Day, start);
+        let known = match take(store, server_id, into).await? {
+            Some(of_day) => Some(of_day),
+            None => take(store, server_id, key(tier, Span::Month, start)).await?,
+        };
+        Ok(Self { into, width_ms, known })
+    }
+}
+
+impl Minutes {
+    async fn gather(store: &Store, server_id: Uuid, start: i64) -> Result<Self, StoreError> {
+        let into = key(Tier::Minute, Span::Day, start);
+        Ok(Self {
+            pile: Pile::gather(store, server_id, Tier::Minute, Span::Hour, into).await?,
+            coarser: [
+                Coarser::gather(store, server_id, Tier::Quarter, start, QUARTER_MS).await?,
+                Coarser::gather(store, server_id, Tier::Hour, start, HOUR_MS).await?,
+            ],
+        })
+    }
+
+    /// Adds what changes in the minutes and the coarser rows.
+    fn compact(&mut self, store: &Store, sealing: &mut Sealing) -> Result<(), ArchiveError> {
+        let Self { pile, coarser } = self;
+        let Some(Rolled { before, rows }) = pile.rolled() else { return Ok(()) };
+        let mut made = Vec::with_capacity(coarser.len());
+        for Coarser { into, width_ms, known } in coarser {
+            let known_rows = match known.as_ref().map(rows_of).transpose() {
+                Ok(known) => in_day(known.unwrap_or_default(), into.start),
+                // The minutes replace a damaged block.
+                Err(_) if before.as_ref().is_some_and(|before| !before.is_empty()) => Vec::new(),
+                Err(error) => {
+                    pile.damaged.push((known.as_ref().map_or(*into, |block| block.info.key), error));
+                    return Ok(());
+                }
+            };
+            let rolled = match &before {
+                Some(before) => coarser_rows(known_rows, before, &rows, *width_ms),
+                None => {
+                    let rolled = with_hours(&known_rows, &rows, *width_ms);
+                    if rolled == known_rows {
+                        continue;
+                    }
+                    rolled
+                }
+            };
+            made.push((known.as_ref().filter(|block| block.info.key == *into), *into, rolled));
+        }
+        if before.is_some() {
+            sealing.replaced.extend(pile.replaced(store));
+            sealing.blocks.extend(block_of(pile.into, Granularity::Rolled, &rows)?);
+        }
+        for (known, into, rolled) in made {
+            sealing.replaced.push(store.replaced(into, known));
+            sealing.blocks.extend(block_of(into, Granularity::Rolled, &rolled)?);
+        }
+        Ok(())
+    }
+}
+
+/// Compacts a day that is over, which begins at hour `start`.
 pub async fn day(store: &Store, server_id: Uuid, start: i64) -> Result<Compacted, ArchiveError> {
     let into = |tier| key(tier, Span::Day, start);
     let mut raw = Pile::gather(store, server_id, Tier::Raw, Span::Hour, into(Tier::Raw)).await?;
-    let mut minutes = Pile::gather(store, server_id, Tier::Minute, Span::Hour, into(Tier::Minute)).await?;
+    let mut minutes = Minutes::gather(store, server_id, start).await?;
     let mut lists = Pile::gather(store, server_id, Tier::Processes, Span::Hour, into(Tier::Processes)).await?;
-    let mut coarser = [Vec::new(), Vec::new()];
-    for (tier, known) in [Tier::Quarter, Tier::Hour].into_iter().zip(&mut coarser) {
-        // The day's block is newer than the month's, so it comes first.
-        for span in [Span::Day, Span::Month] {
-            known.extend(take(store, server_id, key(tier, span, start)).await?);
-        }
-    }
     let store = store.clone();
     let made = tokio::task::spawn_blocking(move || {
         let mut sealing = Sealing::of(server_id);
-        if let Some(samples) = raw.samples()? {
+        if let Some(samples) = raw.samples() {
             sealing.replaced.extend(raw.replaced(&store));
             sealing.blocks.extend(block_of(raw.into, Granularity::Raw, &samples)?);
         }
-        if let Some(rows) = minutes.rolled()? {
-            let before = minutes.longer.as_ref().map(rows_of).transpose()?.unwrap_or_default();
-            sealing.replaced.extend(minutes.replaced(&store));
-            sealing.blocks.extend(block_of(minutes.into, Granularity::Rolled, &rows)?);
-            let tiers = [(Tier::Quarter, QUARTER_MS), (Tier::Hour, HOUR_MS)];
-            for ((tier, width_ms), known) in tiers.into_iter().zip(coarser) {
-                let key = key(tier, Span::Day, start);
-                sealing.replaced.push(store.replaced(key, known.iter().find(|block| block.info.key == key)));
-                let known = match known.first().map(rows_of).transpose() {
-                    Ok(known) => known.unwrap_or_default(),
-                    // The minutes replace a damaged block.
-                    Err(_) if !before.is_empty() => Vec::new(),
-                    Err(error) => return Err(ArchiveError::from(error)),
-                };
-                let rolled = coarser_rows(in_day(known, start), &before, &rows, width_ms);
-                sealing.blocks.extend(block_of(key, Granularity::Rolled, &rolled)?);
-            }
-        }
-        if let Some(all) = lists.lists()? {
+        minutes.compact(&store, &mut sealing)?;
+        if let Some(all) = lists.lists() {
             sealing.replaced.extend(lists.replaced(&store));
             sealing.blocks.extend(block_of_lists(lists.into, &all)?);
         }
-        let damaged = [raw, minutes, lists].into_iter().flat_map(|pile| pile.damaged).collect();
+        let damaged = [raw, minutes.pile, lists].into_iter().flat_map(|pile| pile.damaged).collect();
         Ok(Compacted { sealing, damaged })
+    });
+    made.await.map_err(|_| ArchiveError::Interrupted)?
+}
+
+/// Compacts the minutes of the present day, which begins at hour `start`, except those of its newest hour: by that hour the day is
+/// found when it is over. Samples and processes wait until then, because they are most of the bytes.
+pub async fn present_day(store: &Store, server_id: Uuid, start: i64) -> Result<Compacted, ArchiveError> {
+    let mut minutes = Minutes::gather(store, server_id, start).await?;
+    // The newest: they are in the order of their hours.
+    minutes.pile.shorter.pop();
+    let store = store.clone();
+    let made = tokio::task::spawn_blocking(move || {
+        let mut sealing = Sealing::of(server_id);
+        minutes.compact(&store, &mut sealing)?;
+        Ok(Compacted { sealing, damaged: minutes.pile.damaged })
     });
     made.await.map_err(|_| ArchiveError::Interrupted)?
 }
@@ -214,6 +301,19 @@ fn coarser_rows(mut known: Vec<Row>, before: &[Row], minutes: &[Row], width_ms: 
     rollup::combined_once(known, roll(&new), width_ms)
 }
 
+/// Returns the coarser rows of a day whose block of minutes is damaged: known ones, and those of the hours that have minutes of their
+/// own.
+fn with_hours(known: &[Row], minutes: &[Row], width_ms: i64) -> Vec<Row> {
+    let mut rows: BTreeMap<i64, Row> = known.iter().map(|row| (row.at, row.clone())).collect();
+    for row in rollup::roll(minutes, Granularity::Rolled, width_ms, None) {
+        // One with more samples includes some whose minutes are gone.
+        if rows.get(&row.at).is_none_or(|known| known.count <= row.count) {
+            rows.insert(row.at, row);
+        }
+    }
+    rows.into_values().collect()
+}
+
 /// Compacts a month, which begins at hour `start`.
 pub async fn month(store: &Store, server_id: Uuid, start: i64) -> Result<Compacted, ArchiveError> {
     let mut piles = Vec::new();
@@ -224,7 +324,7 @@ pub async fn month(store: &Store, server_id: Uuid, start: i64) -> Result<Compact
     let made = tokio::task::spawn_blocking(move || {
         let mut made = Compacted { sealing: Sealing::of(server_id), damaged: Vec::new() };
         for mut pile in piles {
-            if let Some(rows) = pile.rolled()? {
+            if let Some(Rolled { before: Some(_), rows }) = pile.rolled() {
                 made.sealing.replaced.extend(pile.replaced(&store));
                 made.sealing.blocks.extend(block_of(pile.into, Granularity::Rolled, &rows)?);
             }

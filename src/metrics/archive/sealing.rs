@@ -3,7 +3,7 @@
 //! Samples may arrive late. Then the hour is sealed again, together with its earlier blocks. Samples that are already in
 //! the day's block stay there, and the hour's block holds the others.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use signalbox_history::block::BlockError;
@@ -88,20 +88,26 @@ async fn gather(store: &Store, server_id: Uuid, hours: &[PieceInfo]) -> Result<M
         material.hours.insert(*hour, Coming { pieces, taken });
     }
     // Each block is read before the longer one into which another instance may be compacting it.
-    let mut seen = HashSet::new();
-    for span in [Span::Hour, Span::Day] {
-        for hour in material.hours.keys() {
-            let mut wanted = vec![key(Tier::Raw, span, hour - 1), key(Tier::Raw, span, *hour)];
-            // If the samples have expired, the minutes remain.
-            wanted.push(key(Tier::Minute, span, *hour));
-            if span == Span::Hour {
-                wanted.push(key(Tier::Processes, span, *hour));
-            }
-            for key in wanted {
-                if seen.insert(key) {
-                    material.blocks.extend(take(store, server_id, key).await?);
-                }
-            }
+    let hours: Vec<i64> = material.hours.keys().copied().collect();
+    let mut wanted = BTreeSet::new();
+    for hour in &hours {
+        wanted.extend([key(Tier::Raw, Span::Hour, hour - 1), key(Tier::Raw, Span::Hour, *hour)]);
+        // If the samples have expired, the minutes remain.
+        wanted.extend([key(Tier::Minute, Span::Hour, *hour), key(Tier::Processes, Span::Hour, *hour)]);
+    }
+    for key in wanted {
+        material.blocks.extend(take(store, server_id, key).await?);
+    }
+    let (Some(first), Some(last)) = (hours.first(), hours.last()) else { return Ok(material) };
+    let around = Hours { server_id, from: first - 1, until: last + 1 };
+    for info in store.block_infos(around, &[Tier::Raw, Tier::Minute]).await? {
+        let is_wanted = |hour: &i64| match info.key.tier {
+            Tier::Raw => [*hour - 1, *hour].iter().any(|hour| info.key == key(Tier::Raw, Span::Day, *hour)),
+            // Those of the present day do not reach to the hours that are sealed in their turn.
+            _ => info.key.span == Span::Day && info.hours().contains(hour),
+        };
+        if hours.iter().any(is_wanted) {
+            material.blocks.extend(take(store, server_id, info.key).await?);
         }
     }
     Ok(material)

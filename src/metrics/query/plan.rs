@@ -87,7 +87,9 @@ impl Inventory {
         }
         for span in [Span::Day, Span::Month] {
             for info in self.of(tier, span) {
-                claims.claim(info.key.start, info.key.start + span.hours(), Source::Block(info.key));
+                // To the end of its span it would be two steps around the present day's newest hours, and read in both.
+                let hours = info.hours();
+                claims.claim(*hours.start(), hours.end() + 1, Source::Block(info.key));
             }
         }
         // Late samples whose hour has otherwise expired count only if there is no downsampled block for that hour.
@@ -129,9 +131,17 @@ impl Claims {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::archive::start_ms;
 
+    /// A block with rows of all its hours.
     fn info(tier: Tier, span: Span, start: i64) -> BlockInfo {
-        BlockInfo { key: BlockKey { tier, span, start }, rows: 1, first_at: 0, last_at: 0 }
+        info_of(tier, span, start, start + span.hours())
+    }
+
+    /// A block with rows until an hour.
+    fn info_of(tier: Tier, span: Span, start: i64, until: i64) -> BlockInfo {
+        let (first_at, last_at) = (start_ms(start), start_ms(until) - 1);
+        BlockInfo { key: BlockKey { tier, span, start }, rows: 1, first_at, last_at }
     }
 
     type ExpectedStep = (i64, i64, Option<(Tier, Span)>);
@@ -169,6 +179,20 @@ mod tests {
             (33, 48, day),
             (48, 768, month),
         ];
+        assert_eq!(spans(&steps), expected);
+    }
+
+    #[test]
+    fn the_block_of_a_day_that_is_not_over_is_read_once() {
+        let mut blocks = vec![info_of(Tier::Minute, Span::Day, 24, 30)];
+        blocks.extend((30..34).map(|hour| info(Tier::Minute, Span::Hour, hour)));
+        let inventory = Inventory { blocks, open_hours: BTreeSet::from([34]) };
+
+        let steps = inventory.tier(Tier::Minute, 0);
+
+        let mut expected = vec![(24, 30, Some((Tier::Minute, Span::Day)))];
+        expected.extend((30..34).map(|hour| (hour, hour + 1, Some((Tier::Minute, Span::Hour)))));
+        expected.push((34, 35, None));
         assert_eq!(spans(&steps), expected);
     }
 

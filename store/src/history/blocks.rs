@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use entity::history_block;
 use sea_orm::sea_query::UnionType;
@@ -10,6 +11,8 @@ use uuid::Uuid;
 
 use super::{Hours, Span, Tier};
 use crate::{Store, StoreError};
+
+const HOUR_MS: i64 = 3_600_000;
 
 /// Identifies a block of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,6 +36,13 @@ pub struct BlockInfo {
     pub first_at: i64,
     /// The time of the last row, in milliseconds since the epoch.
     pub last_at: i64,
+}
+
+impl BlockInfo {
+    /// The hours from its first to its last row, in hours since the epoch. The block of the present day ends before its span does.
+    pub fn hours(&self) -> RangeInclusive<i64> {
+        self.first_at.div_euclid(HOUR_MS)..=self.last_at.div_euclid(HOUR_MS)
+    }
 }
 
 /// A block, or some of its parts.

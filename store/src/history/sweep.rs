@@ -54,6 +54,34 @@ impl Store {
         Ok(due.all(&self.read).await?)
     }
 
+    /// Servers of a share, except these, with more than `most` blocks of a tier and span that begin in `first..=last`, at most
+    /// `limit`.
+    pub async fn with_more_blocks(
+        &self,
+        most: u64,
+        (tier, span): (Tier, Span),
+        (first, last): (i64, i64),
+        but: &[Uuid],
+        share: &Share,
+        limit: u64,
+    ) -> Result<Vec<Uuid>, StoreError> {
+        let found = history_block::Entity::find()
+            .select_only()
+            .column(history_block::Column::ServerId)
+            .filter(history_block::Column::Tier.eq(tier as i16))
+            .filter(history_block::Column::Span.eq(span as i16))
+            .filter(history_block::Column::Start.between(first, last))
+            .filter(history_block::Column::Part.eq(0))
+            .filter(history_block::Column::ServerId.is_not_in(but.iter().copied()))
+            .apply_if(share.condition("server_id"), QueryFilter::filter)
+            .group_by(history_block::Column::ServerId)
+            .having(history_block::Column::Part.count().gt(most))
+            .order_by_asc(history_block::Column::ServerId)
+            .limit(limit)
+            .into_tuple();
+        Ok(found.all(&self.read).await?)
+    }
+
     /// Removes some blocks of a tier and span that begin before `before`, of servers of a share, so that others may write in
     /// between. Returns how many there were; 0 means that none are left.
     pub async fn drop_blocks(&self, (tier, span): (Tier, Span), before: i64, share: &Share) -> Result<u64, StoreError> {

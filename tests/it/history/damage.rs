@@ -5,8 +5,10 @@ use signalbox::config::Retention;
 use signalbox_protocol::Sample;
 use signalbox_protocol::sample::{ProcessUsage, TopProcesses};
 
+use super::present_day::{at_work, until_compacted};
 use super::reference::assert_means;
 use super::scene::{DAY, HOUR, MINUTE, SECOND, Scene, database, days_ago, every, fresh_table, open_hour, rich, rows};
+use crate::support::eventually;
 
 /// The tiers and spans by their stored numbers.
 const RAW: i64 = 0;
@@ -29,7 +31,8 @@ async fn damage(scene: &Scene, table: &str, condition: &str) -> usize {
         damaged[whole.len() / 2] ^= 0x10;
         let values: [Value; 2] = [damaged.into(), whole.into()];
         let update = format!("UPDATE {table} SET data = $1 WHERE data = $2 AND {condition}");
-        database.execute_raw(Statement::from_sql_and_values(backend, update, values)).await.unwrap();
+        let updated = database.execute_raw(Statement::from_sql_and_values(backend, update, values)).await.unwrap();
+        assert_ne!(updated.rows_affected(), 0, "something else was written: {condition}");
     }
     database.close().await.unwrap();
     rows.len()
@@ -193,4 +196,46 @@ async fn a_damaged_list_of_processes_is_not_there() {
     let at = signalbox_protocol::Timestamp::from_millis(start + HOUR);
     let path = format!("/metrics/{}/processes?at={at}", scene.site.server_id);
     scene.site.service.client.get(path).bearer(&scene.site.owner.token).expect_error(404, "no_metrics").await;
+}
+
+#[actix_web::test]
+async fn a_damaged_block_of_the_day_so_far_leaves_the_rest_of_the_day() {
+    let day = days_ago(3);
+    let hours = |from: i64, until: i64| (day + from * HOUR, day + until * HOUR - 1);
+    let samples = |from: i64, until: i64| every(300 * SECOND, (day + from * HOUR, day + until * HOUR), rich);
+    let mut scene = Scene::with(300 * SECOND, |config| at_work(config, day + 9 * HOUR + MINUTE)).await;
+    scene.send(samples(0, 9)).await;
+    until_compacted(&scene, 9).await;
+    damage_block(&scene, MINUTES, OF_A_DAY, day).await;
+    let answer = scene.answer("history", hours(0, 9), "resolution=1m").await;
+    assert_ne!(answer.header("X-Damaged-Blocks"), "", "{answer}");
+
+    scene = scene.restart_with(|config| at_work(config, day + 18 * HOUR + MINUTE)).await;
+    scene.send(samples(9, 18)).await;
+    let sealed = format!("tier = {RAW} AND span = {OF_AN_HOUR}");
+    eventually("the hours after it", async || {
+        (rows(&scene.site.service, "history_blocks", &sealed).await == 18).then_some(())
+    })
+    .await;
+    let minutes = scene.history(hours(9, 18), "resolution=1m").await;
+    assert_means("1m", &minutes, &scene.model.means(MINUTE, hours(9, 18)));
+    scene.assert_raw("every sample", hours(0, 18)).await;
+
+    // When the day is over, its samples are compacted.
+    scene = scene.restart_with(|config| at_work(config, day + DAY + MINUTE)).await;
+    eventually("a day of samples", async || {
+        (rows(&scene.site.service, "history_blocks", &sealed).await == 0).then_some(())
+    })
+    .await;
+    scene.assert_raw("every sample", hours(0, 18)).await;
+
+    // The minutes expire, and quarters and hours remain, those that were made of the damaged minutes, too.
+    let short = Retention { raw_days: 1, minute_days: 2, quarter_days: 60, hour_days: 60 };
+    scene = scene.restart_with(|config| config.retention = short).await;
+    scene.settle().await;
+    assert!(scene.history(hours(0, 18), "resolution=1m").await.is_empty(), "the minutes have expired");
+    for (resolution, width_ms) in [("15m", 15 * MINUTE), ("1h", HOUR)] {
+        let history = scene.history(hours(0, 18), &format!("resolution={resolution}")).await;
+        assert_means(resolution, &history, &scene.model.means(width_ms, hours(0, 18)));
+    }
 }

@@ -11,6 +11,7 @@ mod golden_formats;
 mod late;
 mod months;
 mod postgres;
+mod present_day;
 mod processes;
 mod rates;
 mod reference;

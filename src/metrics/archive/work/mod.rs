@@ -3,6 +3,8 @@
 //! Before each part that may take a while it checks whether the tail must be flushed: sealing ten thousand servers takes
 //! minutes, and the samples of that time do not fit into memory.
 
+mod compact;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
@@ -10,12 +12,12 @@ use uuid::Uuid;
 
 use super::archiver::Schedule;
 use super::block_io::ArchiveError;
-use super::compaction::{Compacted, Reported};
+use super::compaction::Reported;
 use super::flusher::Flusher;
 use super::orphans::Orphanage;
 use super::outcomes::Outcomes;
 use super::sealing::{CELLS_AT_ONCE, Prepared};
-use super::{RetentionPolicy, compaction, hour_of, sealing};
+use super::{RetentionPolicy, hour_of, sealing};
 use crate::shards::Shards;
 use crate::store::history::{Outcome, PieceInfo, Sealing, Span, Tier};
 use crate::store::{Store, StoreError};
@@ -31,6 +33,8 @@ pub struct Work {
     policy: RetentionPolicy,
     schedule: Schedule,
     compacted: Option<Instant>,
+    /// Hours of the present day may have been sealed since its minutes were last compacted.
+    has_new_hours: bool,
     /// The hour that was open when all hours before it were last sealed.
     sealed_before: Option<i64>,
     /// Past days with hours that are not compacted, by their first hours.
@@ -55,6 +59,7 @@ impl Work {
             policy,
             schedule,
             compacted,
+            has_new_hours: true,
             sealed_before,
             open_days,
             waiting,
@@ -100,8 +105,9 @@ impl Work {
         }
         if now || self.compacted.is_none_or(|last| last.elapsed() >= self.schedule.compact_every) {
             self.remove_orphans(now).await?;
-            self.compact(open).await?;
+            self.compact_past(open).await?;
             self.drop_old().await?;
+            self.compact_present_day(open).await?;
             self.compacted = Some(Instant::now());
         }
         Ok(())
@@ -242,60 +248,12 @@ impl Work {
             let day = Span::Day.start_of(*hour);
             if day < today {
                 self.open_days.insert((day, *server_id));
+            } else {
+                self.has_new_hours = true;
             }
         }
         self.waiting = self.waiting.saturating_sub(hours.len());
         metrics::counter!("signalbox_history_hours_sealed_total").increment(hours.len() as u64);
-        Ok(())
-    }
-
-    /// Compacts hours into days, and days into months, up to `open`.
-    async fn compact(&mut self, open: i64) -> Result<(), ArchiveError> {
-        for (tier, from, into) in [(Tier::Minute, Span::Hour, Span::Day), (Tier::Quarter, Span::Day, Span::Month)] {
-            let mut done = Outcomes::default();
-            loop {
-                let (before, share) = (into.start_of(open), self.shards.share());
-                let due = self.store.blocks_before((tier, from), before, &done.left, &share, LOOK_UP).await?;
-                let due: BTreeSet<(Uuid, i64)> =
-                    due.into_iter().map(|due| (due.server_id, into.start_of(due.start))).collect();
-                if due.is_empty() {
-                    break;
-                }
-                if into == Span::Day {
-                    self.open_days.extend(due.iter().map(|(server_id, start)| (*start, *server_id)));
-                    self.show(false);
-                }
-                for (server_id, start) in due {
-                    self.make_room().await?;
-                    let made = match into {
-                        Span::Month => compaction::month(&self.store, server_id, start).await,
-                        Span::Day | Span::Hour => compaction::day(&self.store, server_id, start).await,
-                    };
-                    let written = match made {
-                        Ok(Compacted { sealing, damaged }) => {
-                            if !damaged.is_empty() {
-                                // They stay, and the next look-up would find them again.
-                                done.left.push(server_id);
-                                self.reported.report(server_id, damaged);
-                            }
-                            self.store.seal(&[sealing]).await.map_err(ArchiveError::from)
-                        }
-                        Err(error) => Err(error),
-                    };
-                    match written {
-                        Ok(Outcome::Contested) => done.left.push(server_id),
-                        Ok(Outcome::Written) if into == Span::Day => _ = self.open_days.remove(&(start, server_id)),
-                        Ok(Outcome::Written) => {}
-                        Err(error) => {
-                            metrics::counter!("signalbox_history_damaged_total").increment(1);
-                            tracing::error!(%error, server.id = %server_id, start, ?into, "blocks could not be compacted");
-                            done.failed(server_id, error)?;
-                        }
-                    }
-                }
-            }
-            done.result()?;
-        }
         Ok(())
     }
 
