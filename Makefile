@@ -26,7 +26,6 @@ check: ## words, formatting, lints, links in the code's documentation, dependenc
 	scripts/check
 
 bench: ## build optimised and run the load generator
-	cargo build --workspace --features signalbox/jemalloc --locked --release
 	bench/run
 
 dist: ## build a release in target/dist-packages: programs, .deb, .rpm, images (KEY=FILE: signed; CPUS="x86_64 aarch64": only these)

@@ -25,8 +25,8 @@ const SIGNED: &str = "server-00001";
 pub struct SignedArgs {
     #[command(flatten)]
     pub agent: AgentOptions,
-    /// The program that signs and runs commands; a release build.
-    #[arg(long, default_value = "target/release/signalboxctl")]
+    /// The program that signs and runs commands, as it is shipped.
+    #[arg(long, default_value = "target/agent/signalboxctl")]
     pub signalboxctl: PathBuf,
     /// How often everybody has its turn.
     #[arg(long, default_value_t = 40)]
