@@ -208,6 +208,9 @@ impl Minutes {
                 Err(_) if before.as_ref().is_some_and(|before| !before.is_empty()) => Vec::new(),
                 Err(error) => {
                     pile.damaged.push((known.as_ref().map_or(*into, |block| block.info.key), error));
+                    if before.is_none() {
+                        continue;
+                    }
                     return Ok(());
                 }
             };
@@ -306,8 +309,8 @@ fn coarser_rows(mut known: Vec<Row>, before: &[Row], minutes: &[Row], width_ms: 
 fn with_hours(known: &[Row], minutes: &[Row], width_ms: i64) -> Vec<Row> {
     let mut rows: BTreeMap<i64, Row> = known.iter().map(|row| (row.at, row.clone())).collect();
     for row in rollup::roll(minutes, Granularity::Rolled, width_ms, None) {
-        // One with more samples includes some whose minutes are gone.
-        if rows.get(&row.at).is_none_or(|known| known.count <= row.count) {
+        // One with more samples includes some whose minutes are gone, one with as many was made of these.
+        if rows.get(&row.at).is_none_or(|known| known.count < row.count) {
             rows.insert(row.at, row);
         }
     }

@@ -16,7 +16,9 @@ use super::{HOUR_MS, MINUTE_MS, hour_of, pieces, start_ms};
 use crate::metrics::names;
 use crate::metrics::recent::{self, SampleBatch};
 use crate::store::Store;
-use crate::store::history::{Block, BlockKey, Hours, Piece, PieceInfo, PiecesTaken, SamplesTaken, Sealing, Span, Tier};
+use crate::store::history::{
+    Block, BlockInfo, BlockKey, Hours, Piece, PieceInfo, PiecesTaken, SamplesTaken, Sealing, Span, Tier,
+};
 
 /// Hours that are sealed at once: a backlog of a day.
 pub const MAX_HOURS: usize = 24;
@@ -192,6 +194,7 @@ struct Unpacked {
 impl Unpacked {
     fn open(material: &Material) -> Result<Self, BlockError> {
         let mut unpacked = Self { rows: BTreeMap::new(), lists: BTreeMap::new() };
+        let mut damaged_day: Option<(BlockInfo, BlockError)> = None;
         for block in &material.blocks {
             let key = block.info.key;
             if key.tier == Tier::Processes {
@@ -203,11 +206,24 @@ impl Unpacked {
             let rows = if is_needed { rows_of(block) } else { last_row_of(block).map(Vec::from_iter) };
             match rows {
                 Ok(rows) => _ = unpacked.rows.insert((key.tier, key.span, key.start), Arc::new(rows)),
+                Err(error) if key.tier == Tier::Minute && key.span == Span::Day => {
+                    damaged_day = Some((block.info, error))
+                }
                 Err(error) if is_needed => return Err(error),
                 Err(_) => {}
             }
         }
-        Ok(unpacked)
+        match damaged_day {
+            Some((day, error)) if unpacked.needs_minutes(day, material) => Err(error),
+            _ => Ok(unpacked),
+        }
+    }
+
+    /// Returns whether an hour that has lost its samples has minutes in the block of this day. The others get theirs from samples.
+    fn needs_minutes(&self, day: BlockInfo, material: &Material) -> bool {
+        let has_samples =
+            |hour| [Span::Hour, Span::Day].iter().any(|span| !self.rows(Tier::Raw, *span, hour).is_empty());
+        day.hours().any(|hour| material.hours.contains_key(&hour) && !has_samples(hour))
     }
 
     /// Returns the rows of an hour from its block of this tier and span.

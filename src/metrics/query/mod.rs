@@ -354,10 +354,8 @@ impl History {
         let hours = Hours { server_id, from: hour_of(start), until: hour_of(end) + 1 };
         let mut open_hours = self.recent.hours(hours).await?;
         open_hours.extend(self.store.piece_infos(hours).await?.into_iter().map(|info| info.hour));
-        let mut blocks = self.store.block_infos(hours, tiers).await?;
-        // The last hours of the present day are not in its block.
-        blocks.retain(|info| *info.hours().start() < hours.until && *info.hours().end() >= hours.from);
-        Ok(Inventory { blocks, open_hours })
+        let blocks = self.store.block_infos(hours, tiers).await?;
+        Ok(Inventory { hours: hours.from..hours.until, blocks, open_hours })
     }
 
     /// Returns the top processes at a time: the last list before it, at most an hour old.

@@ -2,6 +2,7 @@
 //! newer or the longer one does not exist yet. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use crate::store::history::{BlockInfo, BlockKey, Span, Tier};
 
@@ -37,6 +38,8 @@ pub fn sources_of(tier: Tier) -> &'static [Tier] {
 /// What is stored for a server.
 #[derive(Debug, Default)]
 pub struct Inventory {
+    /// The hours that are asked for.
+    pub hours: Range<i64>,
     pub blocks: Vec<BlockInfo>,
     /// Hours with samples that are not sealed.
     pub open_hours: BTreeSet<i64>,
@@ -88,8 +91,11 @@ impl Inventory {
         for span in [Span::Day, Span::Month] {
             for info in self.of(tier, span) {
                 // To the end of its span it would be two steps around the present day's newest hours, and read in both.
-                let hours = info.hours();
-                claims.claim(*hours.start(), hours.end() + 1, Source::Block(info.key));
+                let (first, last) = info.hours().into_inner();
+                // The block of the present day may end before the hours that are asked for.
+                if first < self.hours.end && last >= self.hours.start {
+                    claims.claim(first, last + 1, Source::Block(info.key));
+                }
             }
         }
         // Late samples whose hour has otherwise expired count only if there is no downsampled block for that hour.
@@ -157,6 +163,7 @@ mod tests {
     #[test]
     fn the_longest_block_is_read_except_where_newer_ones_exist() {
         let inventory = Inventory {
+            hours: 0..1_000,
             blocks: vec![
                 info(Tier::Quarter, Span::Month, 0),
                 info(Tier::Quarter, Span::Day, 24),
@@ -186,7 +193,7 @@ mod tests {
     fn the_block_of_a_day_that_is_not_over_is_read_once() {
         let mut blocks = vec![info_of(Tier::Minute, Span::Day, 24, 30)];
         blocks.extend((30..34).map(|hour| info(Tier::Minute, Span::Hour, hour)));
-        let inventory = Inventory { blocks, open_hours: BTreeSet::from([34]) };
+        let inventory = Inventory { hours: 0..1_000, blocks, open_hours: BTreeSet::from([34]) };
 
         let steps = inventory.tier(Tier::Minute, 0);
 
@@ -194,13 +201,15 @@ mod tests {
         expected.extend((30..34).map(|hour| (hour, hour + 1, Some((Tier::Minute, Span::Hour)))));
         expected.push((34, 35, None));
         assert_eq!(spans(&steps), expected);
+        let evening = Inventory { hours: 32..36, ..inventory };
+        assert_eq!(spans(&evening.tier(Tier::Minute, 0)), expected.split_off(1));
     }
 
     #[test]
     fn samples_are_read_a_day_or_a_few_hours_at_a_time() {
         let mut blocks = vec![info(Tier::Raw, Span::Day, 0), info(Tier::Raw, Span::Hour, 3)];
         blocks.extend((24..34).map(|hour| info(Tier::Raw, Span::Hour, hour)));
-        let inventory = Inventory { blocks, open_hours: BTreeSet::from([34, 40]) };
+        let inventory = Inventory { hours: 0..1_000, blocks, open_hours: BTreeSet::from([34, 40]) };
 
         let steps = inventory.samples();
 

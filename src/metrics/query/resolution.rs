@@ -8,7 +8,7 @@ use super::plan::{Inventory, Source, Step};
 use super::wanted::Selection;
 use super::{History, HistoryError, Resolution, TimeRange};
 use crate::metrics::archive::{HOUR_MS, hour_of, start_ms};
-use crate::store::history::{BlockInfo, Hours, Tier};
+use crate::store::history::{BlockInfo, Hours, Span, Tier};
 
 /// The widths of buckets to choose from, in seconds.
 const WIDTHS: [i64; 16] = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200, 86_400];
@@ -72,7 +72,9 @@ impl History {
         let Some((first, last)) = extent(inventory, range) else {
             return Ok(TierWidth::EVERY_SAMPLE);
         };
-        let samples_are_kept = reaches_back(inventory, &[Tier::Raw], first);
+        // Samples expire by the day, and those of the present one are blocks of an hour, which may begin after its block of minutes.
+        let samples_are_kept = reaches_back(inventory, &[Tier::Raw], first)
+            || inventory.blocks.iter().any(|info| info.key.tier == Tier::Raw && is_of_one_day(info.first_at, first));
         if samples_are_kept && self.is_at_most(server_id, inventory, range, max_points).await? {
             return Ok(TierWidth::EVERY_SAMPLE);
         }
@@ -182,6 +184,10 @@ fn extent(inventory: &Inventory, range: TimeRange) -> Option<(i64, i64)> {
     let first = within.iter().map(|(first, _)| *first).min()?;
     let last = within.iter().map(|(_, last)| *last).max()?;
     Some((first.max(start), last.min(end)))
+}
+
+fn is_of_one_day(one_ms: i64, other_ms: i64) -> bool {
+    Span::Day.start_of(hour_of(one_ms)) == Span::Day.start_of(hour_of(other_ms))
 }
 
 /// Returns whether the tiers, or samples that are not sealed, reach back to `first`: within an hour, the precision of the

@@ -75,7 +75,7 @@ impl Store {
             .filter(history_block::Column::ServerId.is_not_in(but.iter().copied()))
             .apply_if(share.condition("server_id"), QueryFilter::filter)
             .group_by(history_block::Column::ServerId)
-            .having(history_block::Column::Part.count().gt(most))
+            .having(history_block::Column::ServerId.count().gt(most))
             .order_by_asc(history_block::Column::ServerId)
             .limit(limit)
             .into_tuple();

@@ -75,3 +75,18 @@ async fn the_minutes_of_a_day_that_is_not_over_are_compacted() {
     assert_eq!(blocks(&scene, "span = 1").await, 4, "samples, minutes, quarters, hours");
     scene.assert_as_modelled("when it is over", until(18)).await;
 }
+
+#[actix_web::test]
+async fn a_pause_of_the_present_day_does_not_make_a_chart_coarser() {
+    let day = days_ago(2);
+    let mut scene = Scene::with(STEP, |config| at_work(config, day + 19 * HOUR + MINUTE)).await;
+    scene.send(every(STEP, (day, day + 16 * HOUR), rich)).await;
+    scene.send(every(STEP, (day + 17 * HOUR + 30 * MINUTE, day + 19 * HOUR), rich)).await;
+    until_compacted(&scene, 18).await;
+
+    // It begins in the pause, where the block of the day has minutes before and after.
+    let range = (day + 16 * HOUR + 10 * MINUTE, day + 19 * HOUR - 1);
+    let history = scene.history(range, "max_points=1000").await;
+
+    assert_eq!(history.len(), 180, "every sample");
+}

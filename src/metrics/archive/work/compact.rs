@@ -8,6 +8,7 @@ use super::super::block_io::ArchiveError;
 use super::super::compaction::{self, Compacted};
 use super::super::outcomes::Outcomes;
 use super::{LOOK_UP, Work};
+use crate::store::Share;
 use crate::store::history::{Outcome, Span, Tier};
 
 /// Hours of the present day whose minutes may be blocks of their own. A chart of a day reads each of them separately, and each
@@ -58,6 +59,10 @@ impl Work {
         let (mut done, mut is_left) = (Outcomes::default(), false);
         loop {
             let share = self.shards.share();
+            if matches!(&share, Share::Of(shards) if shards.is_empty()) {
+                // It looks when it is responsible for servers.
+                return done.result();
+            }
             let due = self.store.with_more_blocks(MAX_LOOSE_HOURS, hours, of_day, &done.left, &share, LOOK_UP).await?;
             if due.is_empty() {
                 break;
@@ -65,7 +70,7 @@ impl Work {
             for server_id in due {
                 self.make_room().await?;
                 let made = compaction::present_day(&self.store, server_id, start).await;
-                // Where another instance was faster, or the database failed, the next look tries again.
+                // Where another instance was faster, or something failed, the next look tries again.
                 is_left |= !self.write_compacted((server_id, Span::Day, start), made, &mut done).await?;
             }
         }
