@@ -84,7 +84,7 @@ pub const IMPORTS: &[ImportRule] = &[
     ImportRule {
         rule: "only src/http, src/ws and what runs them name actix_web",
         within: &["src"],
-        except: &["src/http", "src/ws", "src/startup", "src/demo", "src/main", "src/observe"],
+        except: &["src/http", "src/ws", "src/startup", "src/demo", "src/observe"],
         names: &["actix_web", "actix_http"],
     },
     ImportRule {

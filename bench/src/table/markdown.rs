@@ -34,7 +34,7 @@ fn title(text: &mut String, now: &Measured) {
 fn machine(text: &mut String, now: &Measured, previous: Option<&Measured>) {
     if let Some(Machine { cores, processor, kernel, .. }) = now.machines.first() {
         let where_on = format!("{cores} cores ({processor}), shared by service and load generator; Linux {kernel}");
-        append(text, format_args!("{where_on}; release build.\n"));
+        append(text, format_args!("{where_on}; release build, the agent beside others and signalboxctl as shipped.\n"));
         append(text, format_args!("| machine | load averages | busy for others, % | withheld by the host, % |"));
         append(text, format_args!("|---|---|---|---|"));
     }
@@ -233,7 +233,7 @@ mod tests {
         let expected = "\
 # Figures of commit def, 2026-11-24
 
-2 cores (Some CPU), shared by service and load generator; Linux 6.1.0; release build.
+2 cores (Some CPU), shared by service and load generator; Linux 6.1.0; release build, the agent beside others and signalboxctl as shipped.
 
 | machine | load averages | busy for others, % | withheld by the host, % |
 |---|---|---|---|
