@@ -194,7 +194,7 @@ struct Unpacked {
 impl Unpacked {
     fn open(material: &Material) -> Result<Self, BlockError> {
         let mut unpacked = Self { rows: BTreeMap::new(), lists: BTreeMap::new() };
-        let mut damaged_day: Option<(BlockInfo, BlockError)> = None;
+        let mut damaged_days: Vec<(BlockInfo, BlockError)> = Vec::new();
         for block in &material.blocks {
             let key = block.info.key;
             if key.tier == Tier::Processes {
@@ -207,15 +207,15 @@ impl Unpacked {
             match rows {
                 Ok(rows) => _ = unpacked.rows.insert((key.tier, key.span, key.start), Arc::new(rows)),
                 Err(error) if key.tier == Tier::Minute && key.span == Span::Day => {
-                    damaged_day = Some((block.info, error))
+                    damaged_days.push((block.info, error));
                 }
                 Err(error) if is_needed => return Err(error),
                 Err(_) => {}
             }
         }
-        match damaged_day {
-            Some((day, error)) if unpacked.needs_minutes(day, material) => Err(error),
-            _ => Ok(unpacked),
+        match damaged_days.into_iter().find(|(day, _)| unpacked.needs_minutes(*day, material)) {
+            Some((_, error)) => Err(error),
+            None => Ok(unpacked),
         }
     }
 
