@@ -24,6 +24,7 @@ use uuid::Uuid;
 use crate::agent::PATIENCE;
 use crate::clock::TestClock;
 use crate::keygen::Keygen;
+use crate::mount::may_mount;
 use crate::service::{Peer, Service};
 
 /// After this long a terminal has shown what was typed.
@@ -47,8 +48,8 @@ pub struct Host {
     next: u128,
     /// What the agent goes by in place of the machine's clock.
     pub clock: Option<TestClock>,
-    /// The flags of `unshare` for a state directory on a small disk in memory, which only the agent sees and which ends with it.
-    pub small_disk: Option<&'static str>,
+    /// Whether the state directory is on a small disk in memory, which only the agent sees and which ends with it.
+    pub small_disk: bool,
     /// How many orders the service has sent.
     pub tries: usize,
 }
@@ -78,8 +79,9 @@ impl Host {
         fs::write(&signers, format!("ada {}\nada {}\nben {ben}\n", ada[0], ada[1])).unwrap();
         let text = format!("name = \"web-1\"\nsigners = \"{}\"\n{policy}", signers.display());
         fs::write(directory.path().join("policy.toml"), text).unwrap();
+        fs::write(directory.path().join("passwd"), "root:x:0:0:root:/:/bin/sh\n").unwrap();
         let service = Service::start().await;
-        Self { directory, keygen, service, child: None, peer: None, next: 1, clock: None, small_disk: None, tries: 0 }
+        Self { directory, keygen, service, child: None, peer: None, next: 1, clock: None, small_disk: false, tries: 0 }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -96,14 +98,23 @@ impl Host {
         self.child.as_ref().and_then(Child::id).unwrap()
     }
 
-    /// The agent's program.
+    /// The agent's program. Where this machine permits it, root has no profile there: reading one can take a minute, and a shell
+    /// that is hung up at that time can leave a lock behind, for which the next one waits.
     pub fn command(&self) -> Command {
         const PROGRAM: &str = env!("CARGO_BIN_EXE_signalbox-agent");
-        let mut command = Command::new(if self.small_disk.is_some() { "unshare" } else { PROGRAM });
-        if let Some(flags) = self.small_disk {
-            let script = "mount -t tmpfs -o size=1m,mode=700 tmpfs \"$1\" && shift && exec \"$@\"";
-            command.args([flags, "--", "sh", "-c", script, "sh"]).arg(self.path("state")).arg(PROGRAM);
-        }
+        const SCRIPT: &str = "mount --bind \"$1\" /etc/passwd
+            if [ -n \"$2\" ]; then mount -t tmpfs -o size=1m,mode=700 tmpfs \"$2\"; fi
+            shift 2
+            exec \"$@\"";
+        let mut command = match may_mount() {
+            Ok(flags) => {
+                let mut command = Command::new("unshare");
+                command.args([flags, "--", "sh", "-ec", SCRIPT, "sh"]).arg(self.path("passwd"));
+                command.arg(if self.small_disk { self.path("state") } else { PathBuf::new() }).arg(PROGRAM);
+                command
+            }
+            Err(_) => Command::new(PROGRAM),
+        };
         command
             .env_clear()
             .env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin")
@@ -259,7 +270,8 @@ impl Host {
                 AgentMessage::Response(response) if response.request_id == stream_id => {
                     return refused(response.error.unwrap());
                 }
-                AgentMessage::TerminalOutput(_) => {
+                // A terminal that was stopped before may still show its prompt.
+                AgentMessage::TerminalOutput(output) if output.stream_id == stream_id => {
                     self.stop_terminal(stream_id).await;
                     return Outcome::Ran;
                 }
